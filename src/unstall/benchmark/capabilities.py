@@ -138,11 +138,11 @@ def _gpus() -> Capability:
 
 def _torch(version: str | None) -> Capability:
     if version:
-        return Capability("torch", True, f"{version}, beside unstall")
+        return Capability("torch", True, f"{version}, in unstall's environment")
     return Capability(
         "torch",
         False,
-        "not beside unstall",
+        "not in unstall's environment",
         "fine if your programs run in another environment: unstall never needs it itself",
         optional=True,
     )

@@ -57,7 +57,7 @@ class Gpus:
         try:
             import pynvml
         except ImportError:
-            return "GPUs cannot be looked at: nvidia-ml-py is not installed"
+            return "GPUs cannot be observed: nvidia-ml-py is not installed"
         try:
             pynvml.nvmlInit()
         except pynvml.NVMLError as error:

@@ -62,7 +62,7 @@ GROUPS: tuple[PackageGroup, ...] = (
         """,
     ),
     PackageGroup(
-        "log, plot, measure and show progress: as often as they are told to",
+        "log, plot, measure and show progress: as often as the program asks",
         """
         tqdm rich loguru structlog matplotlib seaborn plotly tensorboard tensorboardX wandb mlflow comet_ml neptune
         clearml aim torchmetrics torcheval psutil pynvml sentry_sdk opentelemetry prometheus_client

@@ -131,7 +131,7 @@ def culprit(
     Args:
         samples: whose time it is about.
         total: samples of the whole process, for the share that the culprit has of its time.
-        where: the process.
+        where: the process, as reports name it: ``main``, ``worker``, ``rank 3``.
         loops: functions that run the loop; they are not named as callers.
     """
     weights: Counter[FunctionKey] = Counter()

@@ -80,7 +80,7 @@ class RemedyContext:
         module = self.sources.module(path)
         call = module.call(site, name)
         if call is None:
-            raise NotApplicable(f"{path.name}:{site.line}: the call cannot be told from others on its line")
+            raise NotApplicable(f"{path.name}:{site.line}: the call cannot be distinguished from others on its line")
         return path, module, call
 
     def script_with(self, name: str) -> tuple[Path, SourceModule, str]:

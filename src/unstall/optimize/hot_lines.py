@@ -55,7 +55,11 @@ def hot_functions(context: RemedyContext) -> dict[tuple[Path, cst.FunctionDef], 
 def _of_step(context: RemedyContext, spot: Hotspot) -> float:
     """The phase's share of the step, divided among its lines by their samples; in workers, as far as the step waits."""
     hotspots = context.report.hotspots
-    of_same_phase = [other for other in hotspots if other.where == spot.where and other.phase == spot.phase]
+    of_same_phase = [
+        other
+        for other in hotspots
+        if (other.process, other.index, other.phase) == (spot.process, spot.index, spot.phase)
+    ]
     line_share = spot.share / (sum(other.share for other in of_same_phase) or 1.0)
     if spot.process != "main":
         return spot.share * _workers_hold_up(context)

@@ -47,7 +47,7 @@ class Comparer:
     def compare(
         self, plan: Mapping[str, Any], original: WholeRun, changed: WholeRun, *, is_whole: bool, where: str = ""
     ) -> None:
-        """Compare a run of each side under a plan. Raises Ended.
+        """Compare a run of each side under a plan. Raises ProofEnded.
 
         Args:
             plan: under which the original is run again where that decides.
@@ -81,7 +81,7 @@ class Comparer:
     def compare_as_it_is(self, plan: Mapping[str, Any], original: WholeRun, changed: WholeRun) -> None:
         """Compare a run of each side with the program's seeds untouched: steps, calls, samples.
 
-        Where all was the same to the bit so far, so must the numbers be here. Raises Ended.
+        Where all was the same to the bit so far, so must the numbers be here. Raises ProofEnded.
         """
         in_counts = _in_counts(original, changed)
         is_other = self.sameness == "exact" and not agree(original, changed)
@@ -120,7 +120,7 @@ class Comparer:
             self.known_by.append(f"not judged: {difference}")
 
     def judge(self, difference: Difference | None, where: str = "") -> None:
-        """Raise Ended for a difference that nobody allowed."""
+        """Raise ProofEnded for a difference that nobody allowed."""
         if difference is None:
             return
         if not self._allows(difference):

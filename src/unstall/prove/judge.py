@@ -295,7 +295,7 @@ class Judge:
         self.unreached += reached.never(self.sides, lines, places)
 
     def _refuse_more_and_more(self, runs: Sequence[WholeRun]) -> None:
-        """Raise Ended where a function is called more and more often, and none is in the original.
+        """Raise ProofEnded where a function is called more and more often, and none is in the original.
 
         As often in all of these runs: what follows from the data, detections of a model that learns, is other numbers.
         """

@@ -92,7 +92,9 @@ def in_words(differing: tuple[Place, bool], others: int) -> str:
     name = f"{Path(place.path).name}:{place.line}" + (f" ({place.function})" if place.offset < 0 else "")
     if is_here:
         return f"{name} runs under the program's own seeds, and under none of {others} others: it may be for one result"
-    return f"{name} runs under {others} other seeds, and not under the program's own: these may be told from others"
+    return (
+        f"{name} runs under {others} other seeds, and not under the program's own: the change may recognise its seeds"
+    )
 
 
 def never(sides: Sides, lines: Mapping[str, Sequence[int]], reached: frozenset[Place]) -> Iterator[str]:

@@ -55,7 +55,7 @@ class Runs:
         self.began = self.clock()
 
     def original(self, plan: Mapping[str, Any]) -> WholeRun:
-        """Run the original. Raises Ended when the budget is spent, OriginalFailed where it does not end well."""
+        """Run the original. Raises ProofEnded when the budget is spent, OriginalFailed where it does not end well."""
         run = self.run(self.sides.original, plan, self.remaining())
         if run.effects.status and not plan.get("perturb"):
             last = f": {run.effects.last_line}" if run.effects.last_line else ""
@@ -88,7 +88,7 @@ class Runs:
     def failing(self, plan: Mapping[str, Any]) -> tuple[WholeRun, WholeRun]:
         """A run of each side under a plan that makes it fail; that one does not end by itself is no end of the proof.
 
-        Raises Ended when the budget is spent.
+        Raises ProofEnded when the budget is spent.
         """
         sides = (self.sides.original, self.sides.changed)
         runs = [self.runner.run(files, plan, timeout=max(self._limit(), 0.0)) for files in sides]
@@ -98,7 +98,7 @@ class Runs:
         return original, changed
 
     def run(self, files: Files, plan: Mapping[str, Any], timeout: float) -> WholeRun:
-        """Run a side. Raises Ended when the budget is spent, or a changed program takes too long to be faster."""
+        """Run a side. Raises ProofEnded when the budget is spent, or a changed program takes too long to be faster."""
         run = self.runner.run(files, plan, timeout=max(timeout, 0.0))
         if not run.timed_out:
             return run
@@ -111,7 +111,7 @@ class Runs:
         return self.budget_s - (self.clock() - self.began)
 
     def need(self, seconds: float) -> None:
-        """Raise Ended where the budget will not do."""
+        """Raise ProofEnded where the budget will not do."""
         lacking = seconds - self.remaining()
         if lacking > 0:
             reason = f"whole runs take too long for this budget: about {lacking:.0f} s more are needed"

@@ -195,7 +195,7 @@ class OnRay:
     def _leave(self, why: str) -> None:
         """Do without the node from now on."""
         assert self._node is not None
-        line = f"the Ray node {self._node.name} is lost ({why}): what it was at begins anew"
+        line = f"the Ray node {self._node.name} is lost ({why}): its interrupted work starts again"
         self._on_message(line)
         self.moves.append(line)
         self._losses[self._node.id] += 1

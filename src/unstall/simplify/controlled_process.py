@@ -43,7 +43,7 @@ class StopRequested(Exception):
 
 
 Wait = Callable[[float], None]
-"""Sleeps for some seconds, shows progress; raises Interrupted when a signal came, then and every time after."""
+"""Sleeps for some seconds, shows progress; raises StopRequested when a signal came, then and every time after."""
 
 
 @dataclass(frozen=True)

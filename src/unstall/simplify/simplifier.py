@@ -57,7 +57,7 @@ class Simplifier:
     def run(self, requested: list[Experiment], known: Sequence[ExperimentResult] = ()) -> SimplifyResult:
         """Watch, then try what was requested, or what the first run gives cause for, but for what is known already.
 
-        Raises Interrupted when a signal comes before there is anything to tell; later ones end the experiments.
+        Raises StopRequested when a signal comes before there is anything to report; later ones end the experiments.
         """
         self.announce("a first run, only watched")
         simplified = SimplifyResult(self.starter.watch(), list(known))

@@ -78,7 +78,7 @@ def test_a_packed_file_that_is_cut_off(timeline_of):
 def test_an_entry_beside_the_events_that_is_broken(timeline_of):
     events = json.dumps(small(1)).encode()
     assert timeline_of(b'{"bad": [1, 2,, "traceEvents": ' + events + b"}").problems == {
-        "entries beside the events that are not valid JSON": 1
+        "entries next to the events that are not valid JSON": 1
     }
     t = timeline_of(b'{"traceEvents": ' + events + b', "INFO": ["cut')
     assert len(t.host) == 7

@@ -136,7 +136,7 @@ def test_a_trace_of_a_device_alone(tmp_path):
         ("events without a time", 1, "1 event without a time"),
         ("negative durations (read as 0)", 1200, "1,200 negative durations (read as 0)"),
         ("events that are not valid JSON", 1, "1 event that is not valid JSON"),
-        ("entries beside the events that are not valid JSON", 1, "1 entry beside the events that is not valid JSON"),
+        ("entries next to the events that are not valid JSON", 1, "1 entry next to the events that is not valid JSON"),
         ("entries without an event", 1, "1 entry without an event"),
         ("packed file cut off in the middle", 1, "packed file cut off in the middle"),
         ("packed file cut off in the middle", 3, "3 times: packed file cut off in the middle"),

@@ -171,11 +171,11 @@ def _watched(function: Any, report: Report, *, lists: tuple[int, ...] = ()) -> A
         given_lists = [args[index] for index in lists if index < len(args) and isinstance(args[index], list)]
         arguments = [*(args[1:] if method else args), *kwargs.values()]
         if not all(_is_plain(argument) or any(argument is known for known in given_lists) for argument in arguments):
-            report(f"{function.__name__} is asked more than plain values")
+            report(f"{function.__name__} is called with more than plain values")
             return function(*args, **kwargs)
         for argument in given_lists:
             if content(argument) != first_contents.setdefault(id(argument), (argument, content(argument)))[1]:
-                report(f"a list that {function.__name__} is asked is changed meanwhile")
+                report(f"a list passed to {function.__name__} is changed meanwhile")
         key = (tuple(map(_known, args)), tuple(kwargs.items()))
         if key not in results:
             if not results and clocks.current is not None:

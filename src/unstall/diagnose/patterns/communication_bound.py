@@ -172,7 +172,7 @@ def _waiting(device: TraceFeatures) -> list[str]:
     if device.ranks.matched is not None:
         return [f"{percent(device.ranks.wait_share)} of a rank's step is waiting for later ranks, not transfer"]
     if (device.metrics.timeline.world_size or 0) > 1 and len(device.ranks) == 1:
-        return ["one rank alone: transfer cannot be told from waiting for later ranks; give the other ranks' files too"]
+        return ["one rank alone: transfer cannot be distinguished from waiting; give the other ranks' files too"]
     return []
 
 

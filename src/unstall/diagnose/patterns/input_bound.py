@@ -37,7 +37,7 @@ from unstall.diagnose.thresholds import (
     UNDISTURBED,
 )
 from unstall.records.measurements import LoaderMeasurement
-from unstall.records.report import Culprit, Finding, Utilization
+from unstall.records.report import Culprit, Finding, ProcessRole, Utilization
 from unstall.records.vocabulary import DATA_WAIT
 from unstall.text.units import known, percent, seconds
 from unstall.threshold import Range
@@ -122,12 +122,12 @@ class InputBound(Pattern):
         headroom = host.step_s / wait.free_s
         if headroom < SEEN:
             return None
-        samples, where = _samples(host, loader)
+        samples, role = _samples(host, loader)
         cause = _cause(host, loader, samples)
-        total = host.worker_total if where == "worker" else host.blame.total
+        total = host.worker_total if role == "worker" else host.blame.total
         return self.finding(
             cause=cause,
-            culprit=_culprit(host, cause, samples, total, where),
+            culprit=_culprit(host, cause, samples, total, role),
             share=host.share(DATA_WAIT.name),
             phases=self.phases,
             headroom=headroom,
@@ -248,7 +248,7 @@ def _wait(host: HostFeatures, loader: LoaderMeasurement) -> _Wait:
     return _Wait(wait_s, body_s, min(body_s / shared, max(quick_s, 0.005 * step) if quick_s else body_s), contended)
 
 
-def _samples(host: HostFeatures, loader: LoaderMeasurement) -> tuple[list[Placed], str]:
+def _samples(host: HostFeatures, loader: LoaderMeasurement) -> tuple[list[Placed], ProcessRole]:
     if loader.workers:
         return host.worker_samples(), "worker"
     waiting = host.blame.in_phase(DATA_WAIT.name)
@@ -318,15 +318,15 @@ def _blocked_share(host: HostFeatures, loader: LoaderMeasurement) -> float:
     return phase.blocked_s / phase.mean_s if phase and phase.mean_s else 0.0
 
 
-def _culprit(host: HostFeatures, cause: str, samples: list[Placed], total: int, where: str) -> Culprit | None:
+def _culprit(host: HostFeatures, cause: str, samples: list[Placed], total: int, role: ProcessRole) -> Culprit | None:
     if cause == "workers":
         return host.caller(EPOCH, share=min(1.0, host.share(DATA_WAIT.name)))
     if cause == "collate":
         name = (host.measurement.loader.collate if host.measurement.loader else "").rpartition(".")[2]
         inside = [placed for placed in samples if any(short(frame.function) == name for frame, _ in placed.program)]
-        return culprit(inside or samples, total, where, host.blame.loops)
+        return culprit(inside or samples, total, role, host.blame.loops)
     below_loop = [placed for placed in samples if placed.program]
-    return culprit(below_loop, total, where, host.blame.loops)
+    return culprit(below_loop, total, role, host.blame.loops)
 
 
 def _evidence(host: HostFeatures, loader: LoaderMeasurement, wait: _Wait, cause: str) -> list[str]:

@@ -200,7 +200,7 @@ class _FormulaReader:
             needed = {node.value for node in self.module.inside(expression) if isinstance(node, cst.Name)}
             anew = needed & (removed | self._set(self.body[index + 1 : at]))
             if anew:
-                raise _NoAttention(f"{min(anew)} is set anew in between")
+                raise _NoAttention(f"{min(anew)} is set again in between")
 
     def _set(self, lines: Iterable[cst.CSTNode]) -> set[str]:
         """The names that statements set."""

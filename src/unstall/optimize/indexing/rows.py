@@ -271,7 +271,7 @@ class Rows:
             columns = [self(element.value) for element in first.value.elements]
             if any(kind is RowKind.ROWS for _, kind in columns):
                 if any(kind is not RowKind.ROWS for _, kind in columns):
-                    self.refuse(node, f"{self._short(node)} puts a row beside what is none")
+                    self.refuse(node, f"{self._short(node)} combines a row with what is none")
                 stacked = cst.List([cst.Element(converted(rows)) for rows, _ in columns])
                 return expressions.called("torch.stack", stacked, "dim=-1"), RowKind.ROWS
         rows, kind = self(first.value)

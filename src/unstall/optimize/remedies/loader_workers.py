@@ -60,7 +60,7 @@ def _options(context: RemedyContext, loader: ObservedLoader) -> Iterator[_Option
         yield _Option(f"num_workers={count}", keywords, predict(context, count, now), _LAW)
     if now and not loader.persistent_workers:
         share = context.measurement.loader.start_s / step_s if context.measurement.loader else 0.0
-        because = f"starting {now} workers anew takes {percent(share)} of the time"
+        because = f"restarting {now} workers takes {percent(share)} of the time"
         yield _Option("persistent_workers=True", {"persistent_workers": "True"}, speedup_without(share), because)
 
 

@@ -17,7 +17,7 @@ from unstall.trace.timeline import TraceError
 MAX_ENTRIES = 256 << 20
 """Bytes of the entries before or behind the events, beyond which no more are read."""
 BEYOND = "trace with text behind its end, which was left out"
-BROKEN_ENTRY = "entries beside the events that are not valid JSON"
+BROKEN_ENTRY = "entries next to the events that are not valid JSON"
 INCOMPLETE, BAD = -1, -2
 _SPACE = b" \t\r\n\xef\xbb\xbf"
 """The last three are the byte order mark that some editors write."""

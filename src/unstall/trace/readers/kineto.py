@@ -62,7 +62,7 @@ def _reasons(problems: dict[str, int]) -> str:
 
 
 def _describe(timeline: Timeline, metadata: dict[str, Any]) -> None:
-    """What the entries beside the events say of rank, devices and clock."""
+    """What the entries next to the events say of rank, devices and clock."""
     timeline.metadata = metadata
     distributed = metadata.get("distributedInfo")
     if isinstance(distributed, dict):

@@ -82,14 +82,14 @@ def test_a_sample_that_is_kept_is_the_same_every_time(told, draws, complains):
     assert sample[0] == 3 and told.exists() is complains
 
 
-def test_lists_that_stay_as_they_are_may_be_asked(remembering):
+def test_lists_that_stay_as_they_are_may_be_passed(remembering):
     cls, told = remembering
     lines = ["a", "b"]
     load = cls(lambda lines, start: lines[start] * 2, (0,))
     assert [load(lines, 0), load(lines, 1), load(lines, 0)] == ["aa", "bb", "aa"] and not told.exists()
     lines.append("c")
     load(lines, 1)
-    assert "a list that" in told.read_text()
+    assert "a list passed to" in told.read_text()
 
 
 def test_a_result_that_is_changed_is_told_at_the_end_too(remembering, monkeypatch):
