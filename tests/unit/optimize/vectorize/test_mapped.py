@@ -115,6 +115,13 @@ LOOPS = {
                     pairs += 1
         return total / max(pairs, 1)
     """,
+    "a chosen sum, written the other way round": """
+        total = a.new_zeros(())
+        for i in range(len(a)):
+            if labels[i] == 1:
+                total = a[i].sum() + total
+        return total
+    """,
     "a chosen cell": """
         out = torch.zeros(len(a))
         for i in range(len(a)):
