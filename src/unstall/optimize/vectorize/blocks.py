@@ -59,8 +59,7 @@ class Block:
     def _assign(self, target: cst.BaseExpression, value: cst.BaseExpression, *, branch: bool) -> None:
         """Names set to what is an expression over arrays already."""
         if not is_names(target):
-            line = self.expressions.module.first_line(target)
-            raise AnalysisRefused(f"line {line}: assigns to {source(target)}")
+            raise self.expressions.cannot(target, "is no name, and is assigned to")
         names, now = names_in(target), self.expressions.names
         new = [self.name(name, fresh=branch or self._is_awaited(now.get(name))) for name in names]
         if self.has_full_shape(value):

@@ -56,14 +56,14 @@ class Expressions:
             return node
         method = getattr(self, f"_{type(node).__name__.lower()}", None)
         if method is None:
-            raise self._cannot(node, "has no equal on arrays")
+            raise self.cannot(node, "has no equal on arrays")
         return method(node)  # type: ignore[no-any-return]
 
     def augmented(self, step: cst.AugAssign) -> cst.BaseExpression:
         """The value that ``x += y`` and its like give. Raises AnalysisRefused."""
         operator = sign(step.operator)[:-1]
         if self.varies(step) and operator not in _BINARY:
-            raise self._cannot(step.target, f"{operator}= may round differently on arrays")
+            raise self.cannot(step.target, f"{operator}= may round differently on arrays")
         return cst.parse_expression(f"{source(self(step.target))} {operator} ({source(self(step.value))})")
 
     def condition(self, node: cst.BaseExpression) -> cst.BaseExpression:
@@ -83,7 +83,7 @@ class Expressions:
 
     def _binaryoperation(self, node: cst.BinaryOperation) -> cst.BaseExpression:
         if sign(node.operator) not in _BINARY:
-            raise self._cannot(node, "may round differently on arrays")
+            raise self.cannot(node, "may round differently on arrays")
         return node.with_changes(left=self(node.left), right=self(node.right))
 
     def _unaryoperation(self, node: cst.UnaryOperation) -> cst.BaseExpression:
@@ -95,7 +95,7 @@ class Expressions:
         if any(isinstance(part.operator, (cst.Is, cst.IsNot, cst.In, cst.NotIn)) for part in node.comparisons):
             if not self.varies(node):
                 return node
-            raise self._cannot(node, "asks for identity or membership")
+            raise self.cannot(node, "asks for identity or membership")
         left, parts = self(node.left), list[cst.BaseExpression]()
         for part in node.comparisons:
             right = self(part.comparator)
@@ -113,7 +113,7 @@ class Expressions:
     def _call(self, node: cst.Call) -> cst.BaseExpression:
         name = self.module.name(node)
         if any(arg.keyword is not None or arg.star for arg in node.args):
-            raise self._cannot(node, "passes arguments by name")
+            raise self.cannot(node, "passes arguments by name")
         if not self.varies(node) and name in _PLAIN:
             return node
         args = [self(arg.value) for arg in node.args]
@@ -128,14 +128,14 @@ class Expressions:
             return self._numpy(_SAME[name], *args)
         converted = self.function(name)
         if converted is None:
-            raise self._cannot(node, f"calls {source(node.func)}, which has no array form")
+            raise self.cannot(node, f"calls {source(node.func)}, which has no array form")
         return call_of(converted, *args)
 
     def _subscript(self, node: cst.Subscript) -> cst.BaseExpression:
         """A look-up in a table: ``table[i]`` with a table that does not change."""
         first, *others = indices(node)
         if others or isinstance(first, cst.Slice) or self.varies(node.value) or not self.varies(first):
-            raise self._cannot(node, "reads another turn's cell")
+            raise self.cannot(node, "reads another turn's cell")
         return self._numpy("take", node.value, self(first))
 
     # ------------------------------------------------------------------ building
@@ -149,5 +149,6 @@ class Expressions:
     def _numpy(self, name: str, *args: cst.BaseExpression) -> cst.BaseExpression:
         return call_of(f"{self.numpy}.{name}", *args)
 
-    def _cannot(self, node: cst.CSTNode, reason: str) -> AnalysisRefused:
+    def cannot(self, node: cst.CSTNode, reason: str) -> AnalysisRefused:
+        """The error that says why an expression has no equal on arrays."""
         return AnalysisRefused(f"line {self.module.first_line(node)}: {source(node)[:60]} {reason}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 
 import libcst as cst
 from libcst.metadata import ExpressionContext
@@ -88,8 +87,8 @@ class _Nest:
     def _rewritten(self, lines: list[str]) -> RewrittenLoop:
         """The module with these lines in the loop's place, and with the functions that they need."""
         module, loop = self.module, self.loop
-        statements = [edit.statement(module.tree, text) for text in _statements(lines)]
-        statements[0] = statements[0].with_changes(leading_lines=loop.leading_lines)
+        first, *others = cst.parse_module("\n".join(lines), config=module.tree.config_for_parsing).body
+        statements = [first.with_changes(leading_lines=loop.leading_lines), *others]
         definitions = [edit.statement(module.tree, text) for text in self.functions.sources()]
         tree = with_definition(edit.replaced(module.tree, loop, *statements), *definitions)
         held = ((module.first_line(loop), module.last_line(loop)),)
@@ -270,15 +269,3 @@ def _pixel_accesses(module: SourceModule, function: cst.FunctionDef) -> dict[str
             if isinstance(method, cst.Attribute) and method.attr.value == "load" and not node.value.args:
                 images[target.value] = source(method.value)
     return images
-
-
-def _statements(lines: list[str]) -> Iterator[str]:
-    """Lines joined to statements: an indented line, or a closing bracket, belongs to the statement above."""
-    current: list[str] = []
-    for line in lines:
-        if current and not line.startswith((" ", ")", "]")):
-            yield "\n".join(current) + "\n"
-            current = []
-        current.append(line)
-    if current:
-        yield "\n".join(current) + "\n"
