@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import libcst as cst
+import libcst.matchers as m
 from libcst.metadata import ExpressionContext
 
 from unstall.optimize.source import edit
@@ -22,6 +23,11 @@ from unstall.optimize.vectorize.syntax import Step, branches, elements, single_t
 
 _LOAD, _STORE = ExpressionContext.LOAD, ExpressionContext.STORE
 _MAX_AXES = 3
+_PIXELS = m.Assign(
+    [m.AssignTarget(m.SaveMatchedNode(m.Name(), "pixels"))],
+    m.Call(m.Attribute(m.SaveMatchedNode(m.DoNotCare(), "image"), m.Name("load")), []),
+)
+"""``pixels = image.load()``."""
 
 
 def vectorize(module: SourceModule, line: int) -> RewrittenLoop:
@@ -55,17 +61,20 @@ class _Nest:
         self.module, self.function, self.loop, self.numpy = module, function, loop, numpy
         self.axes, self.body = _axes(module, loop)
         self.nodes = [node for step in self.body for node in module.inside(step)]
-        self.cells = Cells(self.axes, _pixel_accesses(module, function))
+        pixels = {source(found["pixels"]): source(found["image"]) for found in m.extractall(function, _PIXELS)}  # type: ignore[arg-type]
+        self.cells = Cells(self.axes, pixels)
         self.functions = Functions(module, numpy)
         self.assigned = set(names(module, self.body, _STORE))
         self.cells_named = [cell for cell in map(self.cells.of, self.nodes) if cell is not None]
+        self.stores = [stored[0] for stored in map(self._stored, self.body) if stored is not None]
         self._check_independent()
 
     def vectorized(self) -> RewrittenLoop:
         """The nest's array form. Raises AnalysisRefused."""
         variables = frozenset(axis.variable for axis in self.axes)
         expressions = Expressions(self.module, self.numpy, {}, self._load, self.functions, variables)
-        block = Block(expressions, taken=_names(self.module, self.function))
+        inside = (node for node in self.module.inside(self.function) if isinstance(node, cst.Name))
+        block = Block(expressions, taken={node.value for node in inside if self.module.context(node) is not None})
         self._values_of_variables(block)
         self._arrays_read_often(block)
         writes: list[str] = []
@@ -107,7 +116,7 @@ class _Nest:
 
     def _arrays_read_often(self, block: Block) -> None:
         """To make an array of a list takes about as long as a turn over it: it is made once, if the nest leaves it."""
-        stored = {cell.base for cell in self._stores()}
+        stored = {cell.base for cell in self.stores}
         places = Counter((cell.base, cell.kind) for cell in self.cells_named)
         for cell in self.cells_named:
             often = places[cell.base, cell.kind] > 1 and cell.kind != "array" and cell.base not in stored
@@ -148,8 +157,7 @@ class _Nest:
 
     def _check_independent(self) -> None:
         """No turn may read what another wrote, or a name that an earlier turn set, and nothing may read such after."""
-        stores = self._stores()
-        for store in stores:
+        for store in self.stores:
             for cell in self.cells_named:
                 if cell.base == store.base and cell.offsets != store.offsets:
                     raise AnalysisRefused(f"a turn reads what another wrote in {cell.base}")
@@ -159,17 +167,12 @@ class _Nest:
             if early:
                 raise AnalysisRefused(f"a turn reads {', '.join(sorted(early))} of the turn before")
             assigned_before |= _surely_assigned(step)
-        bases = {cell.base for cell in stores}
-        if bases & self.assigned:
+        if any(cell.base in self.assigned for cell in self.stores):
             raise AnalysisRefused("it writes into what a turn makes anew")
         assigned_names = self.assigned | {axis.variable for axis in self.axes}
         read_later = read_after(self.module, self.function, self.loop)
         if assigned_names & read_later:
             raise AnalysisRefused(f"{', '.join(sorted(assigned_names & read_later))} is read after the loop")
-
-    def _stores(self) -> list[Cell]:
-        """The cell of each statement of the body that writes one."""
-        return [stored[0] for stored in map(self._stored, self.body) if stored is not None]
 
     def _stored(self, step: Step) -> tuple[Cell, cst.BaseExpression | cst.AugAssign] | None:
         """(cell, value) of a statement that writes a cell. Raises AnalysisRefused where it is not the turn's own."""
@@ -192,7 +195,7 @@ class _Nest:
         return {node.value for node in values if self.module.context(node) is _LOAD}
 
     def _read(self, step: cst.CSTNode) -> set[str]:
-        updated = [step.target.value] if isinstance(step, cst.AugAssign) and isinstance(step.target, cst.Name) else []
+        updated = names_of(step.target) if isinstance(step, cst.AugAssign) else ()
         return {*names(self.module, [step], _LOAD), *updated}
 
     def _surely_assigned_first(self, step: Step) -> set[str]:
@@ -251,21 +254,3 @@ def read_after(module: SourceModule, function: cst.FunctionDef, loop: cst.For) -
     around = next(node for node in module.ancestors(loop) if isinstance(node, (cst.For, cst.While, cst.FunctionDef)))
     others = nodes[first + len(inside) :] + (nodes[:first] if around is not function else [])
     return {node.value for node in others if isinstance(node, cst.Name) and module.context(node) is _LOAD}
-
-
-def _names(module: SourceModule, function: cst.FunctionDef) -> set[str]:
-    """All names in a function."""
-    names_there = (node for node in module.inside(function) if isinstance(node, cst.Name))
-    return {node.value for node in names_there if module.context(node) is not None}
-
-
-def _pixel_accesses(module: SourceModule, function: cst.FunctionDef) -> dict[str, str]:
-    """Names set to ``image.load()``, and the image."""
-    images = {}
-    for node in module.inside(function):
-        target = single_target(node)
-        if isinstance(target, cst.Name) and isinstance(node, cst.Assign) and isinstance(node.value, cst.Call):
-            method = node.value.func
-            if isinstance(method, cst.Attribute) and method.attr.value == "load" and not node.value.args:
-                images[target.value] = source(method.value)
-    return images
