@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ast
-
 import libcst as cst
 
-from unstall.optimize.source.module import SourceModule
+from unstall.optimize.source.module import SourceModule, number_of
 from unstall.optimize.source.templates import Templates
 from unstall.optimize.thresholds import NO_WEIGHT
 
@@ -82,10 +80,8 @@ def masked(module: SourceModule, node: cst.CSTNode) -> tuple[cst.BaseExpression,
 
 def _is_very_negative(module: SourceModule, node: cst.BaseExpression) -> bool:
     """Whether the softmax of it is as good as none: minus infinity, or nearly."""
-    try:
-        return bool(ast.literal_eval(module.code(node)) <= NO_WEIGHT)
-    except (ValueError, TypeError, SyntaxError):
-        return _VERY_NEGATIVE.match(module, node) is not None
+    number = number_of(node)
+    return _VERY_NEGATIVE.match(module, node) is not None if number is None else number <= NO_WEIGHT
 
 
 def negated(module: SourceModule, mask: cst.BaseExpression) -> str:

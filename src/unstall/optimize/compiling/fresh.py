@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import libcst as cst
 
 from unstall.optimize.compiling.language import is_append
-from unstall.optimize.compiling.region import Region, names_of
+from unstall.optimize.compiling.region import Region
+from unstall.optimize.source.bindings import names_of
 from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.module import root
 from unstall.optimize.source.purity import is_stored

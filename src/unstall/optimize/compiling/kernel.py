@@ -9,7 +9,8 @@ import libcst as cst
 from unstall.optimize.compiling.fresh import refuse_aliases
 from unstall.optimize.compiling.helpers import is_bound, is_method
 from unstall.optimize.compiling.language import TO_LIST, TO_NUMBER, helper, is_append
-from unstall.optimize.compiling.region import Region, names_of, regions
+from unstall.optimize.compiling.region import Region, regions
+from unstall.optimize.source.bindings import names_of
 from unstall.optimize.source.edit import Edit, apply_edits, edited, put, statement
 from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.loops import RewrittenLoop

@@ -17,6 +17,7 @@ from unstall.optimize.compiling.language import (
     outer_references,
     refuse_other_than_numbers,
 )  # fmt: skip
+from unstall.optimize.source.bindings import names_of
 from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.module import SourceModule, dotted
 from unstall.optimize.source.purity import names
@@ -187,13 +188,6 @@ class _Flow:
     def _read(self, name: str, bound: set[str]) -> None:
         if name in self.of and name not in bound:
             self.early.add(name)
-
-
-def names_of(node: cst.BaseExpression) -> set[str]:
-    """The names that a target binds."""
-    if isinstance(node, (cst.Tuple, cst.List)):
-        return set().union(*(names_of(element.value) for element in node.elements))
-    return {node.value} if isinstance(node, cst.Name) else set()
 
 
 # -------------------------------------------------------------------------- finding them

@@ -60,6 +60,13 @@ def _is_called(module: SourceModule, name: cst.Name) -> bool:
     return isinstance(above, cst.Call) and above.func is name
 
 
+def names_of(target: cst.BaseExpression) -> set[str]:
+    """The names that a target binds."""
+    if isinstance(target, (cst.Tuple, cst.List)):
+        return set().union(*(names_of(element.value) for element in target.elements))
+    return {target.value} if isinstance(target, cst.Name) else set()
+
+
 def changes_in_place(module: SourceModule, node: cst.CSTNode) -> bool:
     """Whether what a name stands for is changed where it stands: an item or attribute is set, or a method does it."""
     above = module.parent(node)

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from unstall.optimize.source.module import SourceModule
-
 
 @dataclass(frozen=True)
 class RewrittenLoop:
@@ -23,8 +21,3 @@ class RewrittenLoop:
     """First and last line of the loop, and of the functions that are replaced with it."""
     key: str
     """Tells it from the function's other loops."""
-
-
-def for_statement(module: SourceModule, line: int) -> cst.For:
-    """The ``for`` that begins on a line, of which :mod:`ast` says that it does."""
-    return next(loop for loop in module.all(cst.For) if module.first_line(loop) == line)

@@ -69,8 +69,12 @@ class SourceModule:
         return re.split(r"\r\n|\r|\n", self.text)  # as Python counts lines: a form feed ends none
 
     def first_line(self, node: cst.CSTNode) -> int:
-        """The line on which a node begins; a function's decorators are not part of it."""
-        return self._positions[node].start.line
+        """The line on which a node begins; a function's decorators are not part of it.
+
+        A node that was put together from nodes of this module is where the first of them is.
+        """
+        known = node if node in self._positions else next(inner for inner in walk(node) if inner in self._positions)
+        return self._positions[known].start.line
 
     def last_line(self, node: cst.CSTNode) -> int:
         """The line on which a node ends."""
@@ -107,7 +111,9 @@ class SourceModule:
 
     def context(self, node: cst.CSTNode) -> ExpressionContext | None:
         """Whether a name, an attribute or an item is read, set or deleted; None for other nodes."""
-        return self._contexts.get(node)
+        above = self.parent(node)
+        is_label = isinstance(above, cst.Arg) and above.keyword is node  # which libcst takes for a name that is read
+        return None if is_label else self._contexts.get(node)
 
     def inside(self, node: cst.CSTNode) -> list[cst.CSTNode]:
         """A node and all in it, in the order of the source."""
@@ -267,6 +273,14 @@ def dotted(node: cst.CSTNode) -> str:
         base = dotted(node.value)
         return f"{base}.{node.attr.value}" if base else ""
     return ""
+
+
+def number_of(node: cst.CSTNode) -> int | float | None:
+    """The number that a literal with or without a sign stands for; None for anything else."""
+    if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
+        number = number_of(node.expression)
+        return None if number is None else -number
+    return node.evaluated_value if isinstance(node, (cst.Integer, cst.Float)) else None
 
 
 def is_reference(node: cst.CSTNode, *keys: type[cst.CSTNode]) -> bool:

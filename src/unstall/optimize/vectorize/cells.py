@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import ast
 from dataclasses import dataclass, field
+from typing import Any
+
+import libcst as cst
 
 from unstall.optimize.source.errors import AnalysisRefused
-from unstall.optimize.vectorize.blocks import source
+from unstall.optimize.source.module import dotted, number_of
+from unstall.optimize.vectorize.syntax import indices, names_in, source
 
 
 @dataclass(frozen=True)
@@ -14,8 +17,13 @@ class Axis:
     """One level of the nest: its variable, and the range it runs over, as source."""
 
     variable: str
-    begin: ast.expr
-    end: ast.expr
+    begin: cst.BaseExpression
+    end: cst.BaseExpression
+
+    @property
+    def names(self) -> list[str]:
+        """The names that the range is worked out from."""
+        return names_in(self.begin, self.end)
 
     def slice(self, offset: int) -> str:
         """The slice of a list's or an array's axis that the variable plus an offset runs over."""
@@ -30,22 +38,25 @@ class Axis:
         return f"{numpy}.arange({source(self.end)})" if begin == "0" else f"{numpy}.arange({begin}, {source(self.end)})"
 
 
-def _shifted(node: ast.expr, offset: int) -> str:
+def _shifted(node: cst.BaseExpression, offset: int) -> str:
     """``node + offset``, worked out where it is a number or ends in one."""
-    if isinstance(node, ast.Constant) and isinstance(node.value, int):
-        return str(node.value + offset)
-    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
-        last = _integer(node.right)
-        if last is not None:
-            total = (last if isinstance(node.op, ast.Add) else -last) + offset
-            base_text = source(node.left)
-            return base_text if not total else f"{base_text} {'+' if total > 0 else '-'} {abs(total)}"
-    text = source(node)
-    return text if not offset else f"{text} {'+' if offset > 0 else '-'} {abs(offset)}"
+    if isinstance(node, cst.Integer):
+        return str(node.evaluated_value + offset)
+    base, last = _with_offset(node) or (node, 0)
+    total = last + offset
+    if not total:
+        return source(base)
+    return source(cst.parse_expression(f"({source(base)}) {'+' if total > 0 else '-'} {abs(total)}"))
 
 
-def _integer(node: ast.expr) -> int | None:
-    return node.value if isinstance(node, ast.Constant) and type(node.value) is int else None
+def _with_offset(node: cst.BaseExpression) -> tuple[cst.BaseExpression, int] | None:
+    """(i, 2) of ``i + 2``."""
+    if not isinstance(node, cst.BinaryOperation) or not isinstance(node.operator, (cst.Add, cst.Subtract)):
+        return None
+    number = number_of(node.right)
+    if not isinstance(number, int):
+        return None
+    return node.left, number if isinstance(node.operator, cst.Add) else -number
 
 
 @dataclass(frozen=True)
@@ -69,60 +80,43 @@ class Cells:
     arrays: dict[tuple[str, str], str] = field(default_factory=dict)
     """Names of arrays that were made of a list or an image, by (base, kind)."""
 
-    def of(self, node: ast.expr) -> Cell | None:
-        """The cell that an expression is, if it is one."""
-        if isinstance(node, ast.Call):
-            return self._getpixel(node)
-        if not isinstance(node, ast.Subscript):
+    def of(self, node: cst.CSTNode) -> Cell | None:
+        """The cell that a node is, if it is one."""
+        if isinstance(node, cst.Call):
+            return self._image(node, "getpixel", 1)
+        found: list[Any] = []
+        base, nested = node, 0
+        while isinstance(base, cst.Subscript):
+            found, base, nested = [*indices(base), *found], base.value, nested + 1
+        positions = [position for position in map(self.index, found) if position is not None]
+        name = dotted(base)
+        if not found or not name or not len(positions) == len(found) == len(self.axes):
             return None
-        indices: list[ast.expr] = []
-        base: ast.expr = node
-        nested = 0
-        while isinstance(base, ast.Subscript):
-            part = base.slice
-            indices = [*(part.elts if isinstance(part, ast.Tuple) else [part]), *indices]
-            nested += 1
-            base = base.value
-        if not isinstance(base, (ast.Name, ast.Attribute)):
-            return None
-        positions = [self.index(index) for index in indices]
-        if any(position is None for position in positions) or len(positions) != len(self.axes):
-            return None
-        name = source(base)
         if name in self.pixels:
-            return self._cell(self.pixels[name], "image", list(reversed(positions)))  # type: ignore[arg-type]
-        return self._cell(name, "list" if nested > 1 or len(positions) == 1 else "array", positions)  # type: ignore[arg-type]
+            return self._cell(self.pixels[name], "image", positions[::-1])
+        return self._cell(name, "list" if nested > 1 or len(positions) == 1 else "array", positions)
 
-    def put(self, node: ast.Call) -> tuple[Cell, ast.expr] | None:
+    def put(self, node: cst.CSTNode) -> tuple[Cell, cst.BaseExpression] | None:
         """(cell, value) of ``image.putpixel((x, y), value)``."""
-        if isinstance(node.func, ast.Attribute) and node.func.attr == "putpixel" and len(node.args) == 2:
-            cell = self._image(node.func.value, node.args[0])
-            return (cell, node.args[1]) if cell else None
-        return None
+        cell = self._image(node, "putpixel", 2) if isinstance(node, cst.Call) else None
+        return (cell, node.args[1].value) if cell else None  # type: ignore[attr-defined]
 
-    def index(self, node: ast.expr) -> tuple[int, int] | None:
+    def index(self, node: cst.BaseExpression) -> tuple[int, int] | None:
         """(axis, offset) of an index that is a variable of the nest plus or minus a number."""
-        names = [axis.variable for axis in self.axes]
-        if isinstance(node, ast.Name) and node.id in names:
-            return names.index(node.id), 0
-        if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
-            offset, left = _integer(node.right), node.left
-            if isinstance(left, ast.Name) and left.id in names and offset is not None:
-                return names.index(left.id), offset if isinstance(node.op, ast.Add) else -offset
-        return None
+        variables = [axis.variable for axis in self.axes]
+        variable, offset = _with_offset(node) or (node, 0)
+        name = variable.value if isinstance(variable, cst.Name) else ""
+        return (variables.index(name), offset) if name in variables else None
 
-    def _getpixel(self, node: ast.Call) -> Cell | None:
-        if isinstance(node.func, ast.Attribute) and node.func.attr == "getpixel" and len(node.args) == 1:
-            return self._image(node.func.value, node.args[0])
-        return None
-
-    def _image(self, image: ast.expr, position: ast.expr) -> Cell | None:
-        if not isinstance(position, (ast.Tuple, ast.List)) or len(position.elts) != 2 or len(self.axes) != 2:
+    def _image(self, call: cst.Call, method: str, arguments: int) -> Cell | None:
+        """The cell at the position that a method of an image is given."""
+        if not isinstance(call.func, cst.Attribute) or call.func.attr.value != method or len(call.args) != arguments:
             return None
-        positions = [self.index(coordinate) for coordinate in position.elts]
-        if any(position is None for position in positions):
+        corner = [part.value for part in getattr(call.args[0].value, "elements", ())]
+        positions = [position for position in map(self.index, corner) if position is not None]
+        if not len(positions) == len(corner) == len(self.axes) == 2:
             return None
-        return self._cell(source(image), "image", list(reversed(positions)))  # type: ignore[arg-type]
+        return self._cell(source(call.func.value), "image", positions[::-1])
 
     def _cell(self, base: str, kind: str, positions: list[tuple[int, int]]) -> Cell | None:
         order = tuple(axis for axis, _ in positions)
@@ -130,7 +124,7 @@ class Cells:
             return None
         return Cell(base, kind, tuple(offset for _, offset in positions), order)
 
-    def read(self, cell: Cell, numpy: str, channels: int | None) -> ast.expr:
+    def read(self, cell: Cell, numpy: str, channels: int | None) -> cst.BaseExpression:
         """The array of a cell's values over the whole nest, one axis a level."""
         text = self.arrays.get((cell.base, cell.kind)) or _array_of(cell, numpy)
         text += self._slices(cell)
@@ -138,7 +132,7 @@ class Cells:
             text = f"{numpy}.swapaxes({text}, 0, 1)"
         if channels is not None:
             text = f"{numpy}.moveaxis({text}, -1, 0)"
-        return ast.parse(text, mode="eval").body
+        return cst.parse_expression(text)
 
     def name_array(self, cell: Cell, name: str, numpy: str) -> str:
         """The statement that makes an array of a cell's whole list or image, which is read by its name from now on."""

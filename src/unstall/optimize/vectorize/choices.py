@@ -6,126 +6,101 @@ the result checks; a gradient that is not finite in the branch not taken becomes
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 
+import libcst as cst
+
+from unstall.optimize.source.bindings import names_of
 from unstall.optimize.source.errors import AnalysisRefused
-from unstall.optimize.vectorize.blocks import names_of, source
+from unstall.optimize.source.module import SourceModule
+from unstall.optimize.vectorize.sinks import Sink, sink_of
+from unstall.optimize.vectorize.syntax import Step, branches, names_in, single_target, source
 
 
-def without_decisions(body: Sequence[ast.stmt], torch: str, known: Collection[str] = ()) -> list[ast.stmt]:
+def without_decisions(
+    module: SourceModule, body: Sequence[Step], torch: str, known: Collection[str] = ()
+) -> list[Step]:
     """A turn's statements, with selections for its decisions. Raises AnalysisRefused.
 
     torch: what the module calls torch. known: names that have a value of this turn's before.
     """
-    done: list[ast.stmt] = []
-    for number, part in enumerate(body):
-        if not isinstance(part, ast.If):
-            done.append(part)
+    done: list[Step] = []
+    for number, step in enumerate(body):
+        if not isinstance(step, cst.If):
+            done.append(step)
             continue
-        known = {*known, *names_of(done, ast.Store)}
-        skips = [type(step) for step in part.body] == [ast.Continue] and not part.orelse
-        taken, other = (([], body[number + 1 :]) if skips else (part.body, part.orelse))  # fmt: skip
-        branches = [_Branch(without_decisions(branch, torch, known)) for branch in (taken, other)]
-        done += _Selection(part, torch, known).of(*branches)
+        known = {*known, *names_set(done)}
+        taken, other = branches(step)
+        skips = [type(inner) for inner in taken] == [cst.Continue] and not other
+        if skips:
+            taken, other = [], list(body[number + 1 :])
+        both = [_parts(module, without_decisions(module, branch, torch, known)) for branch in (taken, other)]
+        try:
+            done += _selected(step.test, torch, known, *both)
+        except AnalysisRefused as reason:
+            raise AnalysisRefused(f"line {module.first_line(step)}: {reason}") from reason
         if skips:
             break
     return done
 
 
-class _Branch:
-    """What one branch sets, and what it gives away, by what it is done to."""
-
-    def __init__(self, steps: Sequence[ast.stmt]):
-        self.sets: dict[str, ast.expr] = {}
-        self.gives: dict[str, _Given] = {}
-        for step in steps:
-            name, given = _set(step), _given(step)
-            if given is not None and given.key not in self.gives:
-                self.gives[given.key] = given
-            elif given is None and name and name not in self.sets and not self.gives:
-                self.sets[name] = step.value  # type: ignore[attr-defined]
-            else:
-                raise AnalysisRefused(f"line {step.lineno}: {type(step).__name__} depends on a decision")
+def names_set(body: Sequence[Step]) -> set[str]:
+    """The names that assignments set."""
+    targets = [target.target for step in body if isinstance(step, cst.Assign) for target in step.targets]
+    targets += [step.target for step in body if isinstance(step, cst.AugAssign)]
+    return set().union(*map(names_of, targets))
 
 
-@dataclass(frozen=True)
-class _Given:
-    """A statement by which a result leaves the turn: what comes before the value, and after."""
-
-    key: str
-    value: ast.expr
-    after: str = ""
-    is_sum: bool = False
-
-
-class _Selection:
-    """One decision."""
-
-    def __init__(self, decision: ast.If, torch: str, known: Collection[str]):
-        self.line, self.torch, self.known = decision.lineno, torch, known
-        self.test = _test(decision.test)
-
-    def of(self, taken: _Branch, other: _Branch) -> Iterator[ast.stmt]:
-        """The statements that stand for both branches. Raises AnalysisRefused."""
-        if {*taken.sets, *other.sets} & set(names_of([ast.parse(self.test)], ast.Load)):
-            raise AnalysisRefused(f"line {self.line}: a branch changes what decided")
-        for name in {**taken.sets, **other.sets}:
-            yield self._statement(f"{name} = ", self._set(name, taken), self._set(name, other))
-        for key, given in {**taken.gives, **other.gives}.items():
-            value, other_value = (self._value(branch.gives.get(key), given) for branch in (taken, other))
-            yield self._statement(key, value, other_value, given.after)
-
-    def _set(self, name: str, branch: _Branch) -> str:
-        """The value of a name after a branch; nothing where nobody may read it."""
-        if name in branch.sets:
-            return source(branch.sets[name])
-        return name if name in self.known else ""
-
-    def _value(self, given: _Given | None, like: _Given) -> str:
-        if given is None and not like.is_sum:
-            raise AnalysisRefused(f"line {self.line}: whether there is a result depends on a decision")
-        return source(given.value) if given is not None else "0"
-
-    def _statement(self, before: str, taken: str, other: str, after: str = "") -> ast.stmt:
-        value = f"{self.torch}.where({self.test}, {taken}, {other})" if taken and other else taken or other
-        (made,) = ast.parse(before + value + after).body
-        for node in ast.walk(made):
-            node.lineno = self.line  # type: ignore[attr-defined]
-        return made
+def _parts(module: SourceModule, branch: Sequence[Step]) -> dict[str, Sink]:
+    """What a branch sets, and then gives away, by what it is done to. Raises AnalysisRefused."""
+    parts: dict[str, Sink] = {}
+    for step in branch:
+        part, target = sink_of(step), single_target(step)
+        if part is None and isinstance(target, cst.Name) and all(earlier.kind == "set" for earlier in parts.values()):
+            part = Sink(target.value, "set", step.value, step)  # type: ignore[union-attr]
+        if part is None or part.key in parts:
+            raise AnalysisRefused(f"line {module.first_line(step)}: {type(step).__name__} depends on a decision")
+        parts[part.key] = part
+    return parts
 
 
-def _test(node: ast.expr) -> str:
+def _selected(
+    test: cst.BaseExpression, torch: str, known: Collection[str], taken: dict[str, Sink], other: dict[str, Sink]
+) -> Iterator[Step]:
+    """The statements that stand for both branches of a decision. Raises AnalysisRefused."""
+    decides = _decides(test)
+    parts = sorted({**taken, **other}.values(), key=lambda part: part.kind != "set")
+    if any(part.kind == "set" and part.name in names_in(decides) for part in parts):
+        raise AnalysisRefused("a branch changes what decided")
+    for part in parts:
+        values = [_value(branch.get(part.key), part, known) for branch in (taken, other)]
+        arguments = [cst.Arg(value) for value in (decides, *values) if value is not None]
+        where = cst.Call(cst.parse_expression(f"{torch}.where"), arguments)
+        yield part.step if None in values else part.step.deep_replace(part.value, where)
+
+
+def _value(part: Sink | None, like: Sink, known: Collection[str]) -> cst.BaseExpression | None:
+    """What a branch sets or gives; None where nobody may read it after the other. Raises AnalysisRefused."""
+    if part is not None:
+        return part.value
+    if like.kind == "set":
+        return cst.Name(like.name) if like.name in known else None
+    if like.kind != "sum":
+        raise AnalysisRefused("whether there is a result depends on a decision")
+    return cst.Integer("0")
+
+
+def _decides(node: cst.BaseExpression) -> cst.BaseExpression:
     """What decides, as one tensor. Raises AnalysisRefused."""
-    if isinstance(node, ast.BoolOp):
-        sign = " & " if isinstance(node.op, ast.And) else " | "
-        return sign.join(f"({_test(value)})" for value in node.values)
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        return f"~({_test(node.operand)})"
-    if isinstance(node, ast.Compare) and len(node.ops) == 1:
-        return source(node)
-    raise AnalysisRefused(f"line {node.lineno}: {source(node)} is not known to be a comparison")
+    if isinstance(node, cst.BooleanOperation):
+        sign = cst.BitAnd() if isinstance(node.operator, cst.And) else cst.BitOr()
+        return cst.BinaryOperation(_bracketed(_decides(node.left)), sign, _bracketed(_decides(node.right)))
+    if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Not):
+        return cst.UnaryOperation(cst.BitInvert(), _bracketed(_decides(node.expression)))
+    if isinstance(node, cst.Comparison) and len(node.comparisons) == 1:
+        return node
+    raise AnalysisRefused(f"{source(node)} is not known to be a comparison")
 
 
-def _set(step: ast.stmt) -> str:
-    """The one name that an assignment sets."""
-    is_one = isinstance(step, ast.Assign) and len(step.targets) == 1 and isinstance(step.targets[0], ast.Name)
-    return step.targets[0].id if is_one else ""  # type: ignore[attr-defined]
-
-
-def _given(step: ast.stmt) -> _Given | None:
-    """``out[i] = x``, ``results.append(x)``, ``total += x`` and ``total = total + x``."""
-    if isinstance(step, ast.AugAssign) and isinstance(step.op, (ast.Add, ast.Sub)):
-        return _Given(f"{source(step.target)} {'+' if isinstance(step.op, ast.Add) else '-'}= ", step.value, "", True)
-    if isinstance(step, ast.Expr) and isinstance(step.value, ast.Call) and len(step.value.args) == 1:
-        return _Given(f"{source(step.value.func)}(", step.value.args[0], ")")
-    if not (isinstance(step, ast.Assign) and len(step.targets) == 1):
-        return None
-    target, value = source(step.targets[0]), step.value
-    if isinstance(step.targets[0], ast.Subscript):
-        return _Given(f"{target} = ", value)
-    if isinstance(value, ast.BinOp) and isinstance(value.op, (ast.Add, ast.Sub)) and source(value.left) == target:
-        sign = "+" if isinstance(value.op, ast.Add) else "-"
-        return _Given(f"{target} = {target} {sign} ", value.right, "", True)
-    return None
+def _bracketed(node: cst.BaseExpression) -> cst.BaseExpression:
+    return node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])

@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
-import ast
 from collections import Counter
-from collections.abc import Iterator
+
+import libcst as cst
+import libcst.matchers as m
+from libcst.metadata import ExpressionContext
 
 from unstall.optimize.source import edit
+from unstall.optimize.source.bindings import names_of
 from unstall.optimize.source.errors import AnalysisRefused
-from unstall.optimize.source.loops import RewrittenLoop, for_statement
+from unstall.optimize.source.loops import RewrittenLoop
 from unstall.optimize.source.module import SourceModule
+from unstall.optimize.source.purity import names
 from unstall.optimize.source.toplevel import with_definition
-from unstall.optimize.vectorize.blocks import Block, names_of, source
+from unstall.optimize.vectorize.blocks import Block
 from unstall.optimize.vectorize.cells import Axis, Cell, Cells
 from unstall.optimize.vectorize.expressions import Expressions
 from unstall.optimize.vectorize.functions import Functions
+from unstall.optimize.vectorize.syntax import Step, branches, elements, single_target, source, steps
 
+_LOAD, _STORE = ExpressionContext.LOAD, ExpressionContext.STORE
 _MAX_AXES = 3
+_PIXELS = m.Assign(
+    [m.AssignTarget(m.SaveMatchedNode(m.Name(), "pixels"))],
+    m.Call(m.Attribute(m.SaveMatchedNode(m.DoNotCare(), "image"), m.Name("load")), []),
+)
+"""``pixels = image.load()``."""
 
 
 def vectorize(module: SourceModule, line: int) -> RewrittenLoop:
     """The array form of the outermost element-wise nest around a line of a module. Raises AnalysisRefused."""
-    function, loops = _around(ast.parse(module.text), line)
+    function = module.innermost(line, cst.FunctionDef)
+    loops = loops_around(module, function, line) if function is not None else []
     if function is None or not loops:
         raise AnalysisRefused(f"line {line} is in no loop of a function")
     numpy = module.alias("numpy")
@@ -36,46 +48,40 @@ def vectorize(module: SourceModule, line: int) -> RewrittenLoop:
     raise reasons[0]
 
 
-def _around(tree: ast.Module, line: int) -> tuple[ast.FunctionDef | None, list[ast.For]]:
-    """The innermost function around a line, and the loops in it that hold the line, outermost first."""
-    holding = [node for node in ast.walk(tree) if holds(node, line)]
-    functions = [node for node in holding if isinstance(node, ast.FunctionDef)]
-    if not functions:
-        return None, []
-    function = max(functions, key=lambda node: node.lineno)
-    loops = [node for node in holding if isinstance(node, ast.For) and node.lineno > function.lineno]
-    return function, sorted(loops, key=lambda node: node.lineno)
-
-
-def holds(node: ast.AST, line: int) -> bool:
-    """Whether a line is among a node's."""
-    return getattr(node, "lineno", line + 1) <= line <= (getattr(node, "end_lineno", 0) or 0)
+def loops_around(module: SourceModule, function: cst.FunctionDef, line: int) -> list[cst.For]:
+    """The loops of a function that hold a line, outermost first."""
+    loops = (node for node in module.inside(function) if isinstance(node, cst.For) and node.asynchronous is None)
+    return [loop for loop in loops if module.is_on(loop, line)]
 
 
 class _Nest:
     """One nest of loops in a function."""
 
-    def __init__(self, module: SourceModule, function: ast.FunctionDef, loop: ast.For, numpy: str):
+    def __init__(self, module: SourceModule, function: cst.FunctionDef, loop: cst.For, numpy: str):
         self.module, self.function, self.loop, self.numpy = module, function, loop, numpy
-        self.axes, self.body = _axes(loop)
-        self.cells = Cells(self.axes, _pixel_accesses(function))
+        self.axes, self.body = _axes(module, loop)
+        self.nodes = [node for step in self.body for node in module.inside(step)]
+        pixels = {source(found["pixels"]): source(found["image"]) for found in m.extractall(function, _PIXELS)}  # type: ignore[arg-type]
+        self.cells = Cells(self.axes, pixels)
         self.functions = Functions(module, numpy)
-        self.assigned = set(names_of(self.body, ast.Store))
+        self.assigned = set(names(module, self.body, _STORE))
+        self.cells_named = [cell for cell in map(self.cells.of, self.nodes) if cell is not None]
+        self.stores = [stored[0] for stored in map(self._stored, self.body) if stored is not None]
         self._check_independent()
 
     def vectorized(self) -> RewrittenLoop:
         """The nest's array form. Raises AnalysisRefused."""
-        names: dict[str, str] = {}
         variables = frozenset(axis.variable for axis in self.axes)
-        expressions = Expressions(self.numpy, names, self._load, self.functions, variables, self.module.resolve)
-        block = Block(expressions, taken=_names(self.function))
+        expressions = Expressions(self.module, self.numpy, {}, self._load, self.functions, variables)
+        inside = (node for node in self.module.inside(self.function) if isinstance(node, cst.Name))
+        block = Block(expressions, taken={node.value for node in inside if self.module.context(node) is not None})
         self._values_of_variables(block)
         self._arrays_read_often(block)
         writes: list[str] = []
-        for statement in self.body:
-            stored = _stored(self.cells, statement)
+        for step in self.body:
+            stored = self._stored(step)
             if stored is None:
-                self._statement(block, statement)
+                self._step(block, step)
             else:
                 writes += self._write(block, *stored)
         if not writes:
@@ -89,21 +95,17 @@ class _Nest:
 
     def _rewritten(self, lines: list[str]) -> RewrittenLoop:
         """The module with these lines in the loop's place, and with the functions that they need."""
-        module, loop = self.module, for_statement(self.module, self.loop.lineno)
-        statements = [edit.statement(module.tree, text) for text in _statements(lines)]
-        statements[0] = statements[0].with_changes(leading_lines=loop.leading_lines)
+        module, loop = self.module, self.loop
+        first, *others = cst.parse_module("\n".join(lines), config=module.tree.config_for_parsing).body
+        statements = [first.with_changes(leading_lines=loop.leading_lines), *others]
         definitions = [edit.statement(module.tree, text) for text in self.functions.sources()]
         tree = with_definition(edit.replaced(module.tree, loop, *statements), *definitions)
         held = ((module.first_line(loop), module.last_line(loop)),)
-        return RewrittenLoop(self.function.name, loop, tree, held, key=module.code(loop.iter))
-
-    def _stores(self) -> list[tuple[Cell, ast.expr]]:
-        """(cell, value) of each statement of the body that writes a cell."""
-        return [stored for stored in (_stored(self.cells, statement) for statement in self.body) if stored is not None]
+        return RewrittenLoop(self.function.name.value, loop, tree, held, key=module.code(loop.iter))
 
     def _values_of_variables(self, block: Block) -> None:
         """The loop's variables as arrays, where their values are computed with and not only indexed by."""
-        used = _value_names(self.body, self.cells)
+        used = self._computed_with()
         for number, axis in enumerate(self.axes):
             if axis.variable in used:
                 index = ["None"] * len(self.axes)
@@ -114,10 +116,9 @@ class _Nest:
 
     def _arrays_read_often(self, block: Block) -> None:
         """To make an array of a list takes about as long as a turn over it: it is made once, if the nest leaves it."""
-        stored = {cell.base for cell, _ in self._stores()}
-        cells_read = [cell for cell in map(self.cells.of, _expressions(self.body)) if cell is not None]
-        places = Counter((cell.base, cell.kind) for cell in cells_read)
-        for cell in cells_read:
+        stored = {cell.base for cell in self.stores}
+        places = Counter((cell.base, cell.kind) for cell in self.cells_named)
+        for cell in self.cells_named:
             often = places[cell.base, cell.kind] > 1 and cell.kind != "array" and cell.base not in stored
             if often and (cell.base, cell.kind) not in self.cells.arrays:
                 wanted = f"{cell.base.rpartition('.')[2]}_array"
@@ -125,29 +126,29 @@ class _Nest:
                 block.lines.append(self.cells.name_array(cell, name, self.numpy))
                 block.full_shape.add(name)
 
-    def _statement(self, block: Block, statement: ast.stmt) -> None:
+    def _step(self, block: Block, step: Step) -> None:
         """One statement of the body; an unpacked pixel becomes its channels."""
-        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], (ast.Tuple, ast.List)):
-            cell = self.cells.of(statement.value)
-            if cell is not None:
-                names = [source(target) for target in statement.targets[0].elts]
-                channels = self.cells.read(cell, self.numpy, len(names))
-                block.lines.append(f"{', '.join(names)} = {source(channels)}")
-                block.expressions.names.update({name: name for name in names})
-                block.taken.update(names)
-                block.full_shape.update(names)
-                return
-        block.run([statement])
-        if block.returns:
-            raise AnalysisRefused(f"line {statement.lineno}: leaves the loop")
+        target = single_target(step)
+        cell = self.cells.of(step.value) if isinstance(step, cst.Assign) and isinstance(target, cst.Tuple) else None
+        if cell is None or target is None:
+            block.run([step])
+            if block.returns:
+                raise AnalysisRefused(f"line {self.module.first_line(step)}: leaves the loop")
+            return
+        channels = [source(part) for part in elements(target)]
+        pixels = self.cells.read(cell, self.numpy, len(channels))
+        block.lines.append(f"{', '.join(channels)} = {source(pixels)}")
+        block.expressions.names.update({name: name for name in channels})
+        block.taken.update(channels)
+        block.full_shape.update(channels)
 
-    def _load(self, node: ast.expr) -> ast.expr | None:
+    def _load(self, node: cst.BaseExpression) -> cst.BaseExpression | None:
         cell = self.cells.of(node)
         return None if cell is None else self.cells.read(cell, self.numpy, None)
 
-    def _write(self, block: Block, cell: Cell, value: ast.expr) -> list[str]:
-        parts = value.elts if isinstance(value, ast.Tuple) else [value]
-        arrays = [block.expressions(part) for part in parts]
+    def _write(self, block: Block, cell: Cell, value: cst.BaseExpression | cst.AugAssign) -> list[str]:
+        translate = block.expressions.augmented if isinstance(value, cst.AugAssign) else block.expressions
+        arrays = elements(translate(value))  # type: ignore[arg-type]
         values = [(source(array), block.has_full_shape(array)) for array in arrays]
         if len(values) > 1 and cell.kind != "image":
             raise AnalysisRefused("it stores tuples in a list")
@@ -156,175 +157,100 @@ class _Nest:
 
     def _check_independent(self) -> None:
         """No turn may read what another wrote, or a name that an earlier turn set, and nothing may read such after."""
-        cells = [cell for cell in map(self.cells.of, _expressions(self.body)) if cell is not None]
-        stores = [cell for cell, _ in self._stores()]
-        for store in stores:
-            for cell in cells:
+        for store in self.stores:
+            for cell in self.cells_named:
                 if cell.base == store.base and cell.offsets != store.offsets:
                     raise AnalysisRefused(f"a turn reads what another wrote in {cell.base}")
         assigned_before: set[str] = set()
-        for statement in self.body:
-            early = (_read(statement) & self.assigned) - assigned_before - _surely_assigned_first(statement)
+        for step in self.body:
+            early = (self._read(step) & self.assigned) - assigned_before - self._surely_assigned_first(step)
             if early:
                 raise AnalysisRefused(f"a turn reads {', '.join(sorted(early))} of the turn before")
-            assigned_before |= _surely_assigned(statement)
-        bases = {cell.base for cell in stores}
-        if bases & self.assigned:
+            assigned_before |= _surely_assigned(step)
+        if any(cell.base in self.assigned for cell in self.stores):
             raise AnalysisRefused("it writes into what a turn makes anew")
         assigned_names = self.assigned | {axis.variable for axis in self.axes}
-        read_later = read_after(self.function, self.loop)
+        read_later = read_after(self.module, self.function, self.loop)
         if assigned_names & read_later:
             raise AnalysisRefused(f"{', '.join(sorted(assigned_names & read_later))} is read after the loop")
 
-
-def _stored(cells: Cells, statement: ast.stmt) -> tuple[Cell, ast.expr] | None:
-    """(cell, value) of a statement that writes a cell. Raises AnalysisRefused where it is not the turn's own."""
-    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-        return cells.put(statement.value)
-    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
-        target = statement.targets[0]
-        if isinstance(target, ast.Subscript):
-            cell = cells.of(target)
-            if cell is None:
-                raise AnalysisRefused(f"line {statement.lineno}: writes {source(target)}, not its own cell")
-            return cell, statement.value
-    if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Subscript):
-        cell = cells.of(statement.target)
+    def _stored(self, step: Step) -> tuple[Cell, cst.BaseExpression | cst.AugAssign] | None:
+        """(cell, value) of a statement that writes a cell. Raises AnalysisRefused where it is not the turn's own."""
+        if isinstance(step, cst.Expr):
+            return self.cells.put(step.value)
+        target = step.target if isinstance(step, cst.AugAssign) else single_target(step)
+        if not isinstance(step, (cst.Assign, cst.AugAssign)) or not isinstance(target, cst.Subscript):
+            return None
+        cell = self.cells.of(target)
         if cell is None:
-            raise AnalysisRefused(f"line {statement.lineno}: adds to {source(statement.target)}, not its own cell")
-        load = ast.parse(source(statement.target), mode="eval").body
-        return cell, ast.BinOp(load, statement.op, statement.value)
-    return None
+            raise AnalysisRefused(f"line {self.module.first_line(step)}: writes {source(target)}, not its own cell")
+        return cell, step.value if isinstance(step, cst.Assign) else step
+
+    def _computed_with(self) -> set[str]:
+        """Names that are read as values, not as the index of a cell."""
+        cells = [node for node in self.nodes if self.cells.of(node) is not None]
+        cells += [node.args[0] for node in self.nodes if self.cells.put(node) is not None]  # type: ignore[attr-defined]
+        as_index = {inner for cell in cells for inner in self.module.inside(cell)}
+        values = (node for node in self.nodes if isinstance(node, cst.Name) and node not in as_index)
+        return {node.value for node in values if self.module.context(node) is _LOAD}
+
+    def _read(self, step: cst.CSTNode) -> set[str]:
+        updated = names_of(step.target) if isinstance(step, cst.AugAssign) else ()
+        return {*names(self.module, [step], _LOAD), *updated}
+
+    def _surely_assigned_first(self, step: Step) -> set[str]:
+        """Names that each branch of an ``if`` sets before it reads them."""
+        first: set[str] = set()
+        for branch in branches(step) if isinstance(step, cst.If) else ():
+            assigned_before: set[str] = set()
+            for inner in branch:
+                first |= _surely_assigned(inner) - (self._read(inner) - assigned_before)
+                assigned_before |= _surely_assigned(inner)
+        return first - self._read(step.test) if isinstance(step, cst.If) else first
 
 
-def _axes(loop: ast.For) -> tuple[list[Axis], list[ast.stmt]]:
+def _axes(module: SourceModule, loop: cst.For) -> tuple[list[Axis], list[Step]]:
     """The axes of a perfect nest of loops over ranges, and its innermost body."""
     axes: list[Axis] = []
-    body: list[ast.stmt] = [loop]
-    while len(body) == 1 and isinstance(body[0], ast.For) and len(axes) < _MAX_AXES:
-        inner = body[0]
-        axis = range_axis(inner)
+    body: list[Step] = [loop]
+    while len(body) == 1 and isinstance(inner := body[0], cst.For) and len(axes) < _MAX_AXES:
+        axis = range_axis(module, inner)
         if axis is None or inner.orelse:
             break
         axes.append(axis)
-        body = inner.body
+        body = steps(inner.body)
     if not axes:
-        raise AnalysisRefused(f"line {loop.lineno}: not a loop over a range")
-    variables = [axis.variable for axis in axes]
-    for axis in axes:
-        inside = {node.id for part in (axis.begin, axis.end) for node in ast.walk(part) if isinstance(node, ast.Name)}
-        if inside & set(variables):
-            raise AnalysisRefused("the inner loop's range depends on the outer loop")
+        raise AnalysisRefused(f"line {module.first_line(loop)}: not a loop over a range")
+    if any(axis.variable in other.names for axis in axes for other in axes):
+        raise AnalysisRefused("the inner loop's range depends on the outer loop")
     return axes, body
 
 
-def range_axis(loop: ast.For | ast.comprehension) -> Axis | None:
+def range_axis(module: SourceModule, loop: cst.For | cst.CompFor) -> Axis | None:
     """The axis of a loop over a range; None where it is over something else."""
     call = loop.iter
-    if not (isinstance(loop.target, ast.Name) and isinstance(call, ast.Call) and source(call.func) == "range"):
+    if not isinstance(loop.target, cst.Name) or not isinstance(call, cst.Call) or module.name(call) != "builtins.range":
         return None
-    if not 1 <= len(call.args) <= 2 or call.keywords:
+    if not 1 <= len(call.args) <= 2 or any(arg.keyword is not None or arg.star for arg in call.args):
         return None
-    begin: ast.expr = call.args[0] if len(call.args) == 2 else ast.Constant(0)
-    return Axis(loop.target.id, begin, call.args[-1])
+    *begin, end = [arg.value for arg in call.args]
+    return Axis(loop.target.value, begin[0] if begin else cst.Integer("0"), end)
 
 
-def _read(statement: ast.AST) -> set[str]:
-    read_names = set(names_of([statement], ast.Load))
-    if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
-        read_names.add(statement.target.id)
-    return read_names
-
-
-def _surely_assigned(statement: ast.stmt) -> set[str]:
+def _surely_assigned(step: Step) -> set[str]:
     """Names that a statement sets on every path through it."""
-    if isinstance(statement, ast.If):
-        branches = (statement.body, statement.orelse)
-        yes, no = (set[str]().union(*map(_surely_assigned, branch)) for branch in branches)
+    if isinstance(step, cst.If):
+        yes, no = (set[str]().union(*map(_surely_assigned, branch)) for branch in branches(step))
         return yes & no
-    if isinstance(statement, ast.Assign):
-        return set(names_of(statement.targets, ast.Store))
+    if isinstance(step, cst.Assign):
+        return set().union(*(names_of(target.target) for target in step.targets))
     return set()
 
 
-def _surely_assigned_first(statement: ast.stmt) -> set[str]:
-    """Names that each branch of an ``if`` sets before it reads them."""
-    if not isinstance(statement, ast.If):
-        return set()
-    first: set[str] = set()
-    for branch in (statement.body, statement.orelse):
-        assigned_before: set[str] = set()
-        for inner in branch:
-            first |= _surely_assigned(inner) - (_read(inner) - assigned_before)
-            assigned_before |= _surely_assigned(inner)
-    return first - _read(statement.test)
-
-
-def read_after(function: ast.FunctionDef, loop: ast.For) -> set[str]:
+def read_after(module: SourceModule, function: cst.FunctionDef, loop: cst.For) -> set[str]:
     """Names that the function reads after the loop, or, inside an outer loop, before it sets them anew."""
-    end = loop.end_lineno or loop.lineno
-    outer = any(
-        isinstance(node, (ast.For, ast.While)) and node is not loop and holds(node, loop.lineno)
-        and (node.end_lineno or 0) >= end for node in ast.walk(function)
-    )  # fmt: skip
-    names = (node for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
-    return {node.id for node in names if node.lineno > end or (outer and node.lineno < loop.lineno)}
-
-
-def _value_names(body: list[ast.stmt], cells: Cells) -> set[str]:
-    """Names that are read as values, not as the index of a cell."""
-    value_names: set[str] = set()
-
-    def visit(node: ast.AST) -> None:
-        if isinstance(node, ast.expr) and cells.of(node) is not None:
-            return
-        if isinstance(node, ast.Call):
-            put = cells.put(node)
-            if put is not None:
-                visit(put[1])
-                return
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            value_names.add(node.id)
-        for child in ast.iter_child_nodes(node):
-            visit(child)
-
-    for statement in body:
-        visit(statement)
-    return value_names
-
-
-def _expressions(body: list[ast.stmt]) -> Iterator[ast.expr]:
-    for statement in body:
-        for node in ast.walk(statement):
-            if isinstance(node, ast.expr):
-                yield node
-
-
-def _names(function: ast.FunctionDef) -> set[str]:
-    return {node.id for node in ast.walk(function) if isinstance(node, ast.Name)} | {
-        node.arg for node in ast.walk(function) if isinstance(node, ast.arg)
-    }
-
-
-def _pixel_accesses(function: ast.FunctionDef) -> dict[str, str]:
-    """Names set to ``image.load()``, and the image."""
-    images = {}
-    for node in ast.walk(function):
-        if not (isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)):
-            continue
-        call = node.value
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and source(call).endswith(".load()"):
-            images[node.targets[0].id] = source(call.func.value)
-    return images
-
-
-def _statements(lines: list[str]) -> Iterator[str]:
-    """Lines joined to statements: an indented line, or a closing bracket, belongs to the statement above."""
-    current: list[str] = []
-    for line in lines:
-        if current and not line.startswith((" ", ")", "]")):
-            yield "\n".join(current) + "\n"
-            current = []
-        current.append(line)
-    if current:
-        yield "\n".join(current) + "\n"
+    nodes, inside = module.inside(function), module.inside(loop)
+    first = nodes.index(loop)
+    around = next(node for node in module.ancestors(loop) if isinstance(node, (cst.For, cst.While, cst.FunctionDef)))
+    others = nodes[first + len(inside) :] + (nodes[:first] if around is not function else [])
+    return {node.value for node in others if isinstance(node, cst.Name) and module.context(node) is _LOAD}

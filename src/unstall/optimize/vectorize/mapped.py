@@ -7,30 +7,39 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import libcst as cst
+import libcst.matchers as m
 
 from unstall.optimize.source.edit import replaced, statement
 from unstall.optimize.source.errors import AnalysisRefused
-from unstall.optimize.source.loops import RewrittenLoop, for_statement
-from unstall.optimize.source.module import SourceModule
+from unstall.optimize.source.loops import RewrittenLoop
+from unstall.optimize.source.module import SourceModule, dotted, number_of
 from unstall.optimize.source.names import fresh_name
-from unstall.optimize.source.places import CallSite
-from unstall.optimize.vectorize.blocks import names_of, source
 from unstall.optimize.vectorize.cells import Axis
-from unstall.optimize.vectorize.choices import without_decisions
-from unstall.optimize.vectorize.loops import holds, range_axis, read_after
+from unstall.optimize.vectorize.choices import names_set, without_decisions
+from unstall.optimize.vectorize.loops import loops_around, range_axis, read_after
 from unstall.optimize.vectorize.sinks import Sink, Sinks
-from unstall.optimize.vectorize.turns import Argument, Scope, Turn, is_names, is_text
+from unstall.optimize.vectorize.syntax import (
+    call_of,
+    elements,
+    is_names,
+    is_text,
+    names_in,
+    single_target,
+    source,
+    steps,
+)
+from unstall.optimize.vectorize.turns import Argument, Scope, Turn
 
 _MAX_AXES = 2
 _LINE = 100
 """Characters of a call with a lambda in it: a longer one gets a function of its own."""
-_JOINS = {"torch.stack": "stack", "torch.cat": "cat", "torch.concat": "cat", "sum": "sum"}
+_JOINS = {"torch.stack": "stack", "torch.cat": "cat", "torch.concat": "cat", "builtins.sum": "sum"}
+_JOINED = m.Call(args=[m.Arg(m.ListComp() | m.GeneratorExp(), keyword=None, star=""), m.ZeroOrMore()])
+_LISTS = (cst.List, cst.ListComp, cst.Tuple, cst.Dict)
 
 
 def mapped(module: SourceModule, line: int) -> RewrittenLoop:
@@ -41,42 +50,40 @@ def mapped(module: SourceModule, line: int) -> RewrittenLoop:
     torch = module.alias("torch")
     if torch is None:
         raise AnalysisRefused("the module does not import torch")
-    tree = ast.parse(module.text)
     reasons = []
-    for function, loop in _candidates(tree, line):
+    for function, loop in _candidates(module, line):
         try:
-            nest = _Nest(module, Scope(module, tree, function, torch), loop)
-            return nest.comprehension() if isinstance(loop, ast.Call) else nest.statements()
+            nest = _Nest(module, Scope(module, function, torch), loop)
+            return nest.comprehension(loop) if isinstance(loop, cst.Call) else nest.statements(loop)
         except AnalysisRefused as reason:
             reasons.append(reason)
     raise reasons[0] if reasons else AnalysisRefused(f"line {line} is in no loop of a function")
 
 
-def _candidates(tree: ast.Module, line: int, depth: int = 2) -> Iterator[tuple[ast.FunctionDef, ast.For | ast.Call]]:
+def _candidates(
+    module: SourceModule, line: int, depth: int = 2
+) -> Iterator[tuple[cst.FunctionDef, cst.For | cst.Call]]:
     """(function, loop) around a line, outermost first; then those that call the function of the line."""
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and holds(node, line)]
-    if not functions:
+    function = module.innermost(line, cst.FunctionDef)
+    if function is None:
         return
-    function = functions[-1]
-    for node in ast.walk(function):
-        is_joined = (
-            isinstance(node, ast.Call) and node.args and isinstance(node.args[0], (ast.ListComp, ast.GeneratorExp))
-        )
-        if (isinstance(node, ast.For) or is_joined) and holds(node, line):
+    loops = loops_around(module, function, line)
+    for node in module.inside(function):
+        if node in loops or (m.matches(node, _JOINED) and module.is_on(node, line)):
             yield function, node  # type: ignore[misc]
-    for call in ast.walk(tree) if depth else ():
-        if isinstance(call, ast.Call) and source(call.func).removeprefix("self.") == function.name:
-            yield from _candidates(tree, call.lineno, depth - 1)
+    for call in module.all(cst.Call) if depth else ():
+        if dotted(call.func).removeprefix("self.") == function.name.value:
+            yield from _candidates(module, module.first_line(call), depth - 1)
 
 
 class _Nest:
     """One nest of loops, or the comprehension that a call joins."""
 
-    def __init__(self, module: SourceModule, scope: Scope, loop: ast.For | ast.Call):
+    def __init__(self, module: SourceModule, scope: Scope, loop: cst.For | cst.Call):
         self.module, self.scope, self.loop, self.torch = module, scope, loop, scope.torch
         self.axes: list[Axis] = []
         self.rows: dict[str, tuple[str, str]] = {}
-        self.sinks = Sinks(scope.function, loop, self.axes, self.rows)
+        self.sinks = Sinks(scope, loop, self.axes, self.rows)
         self.triangle = ""
         """Of a nest over pairs: the call that gives their indices, with a hole for the device."""
 
@@ -87,23 +94,22 @@ class _Nest:
 
     # ------------------------------------------------------------------ a comprehension
 
-    def comprehension(self) -> RewrittenLoop:
+    def comprehension(self, call: cst.Call) -> RewrittenLoop:
         """``torch.stack([f(x[i]) for i in range(n)])``. Raises AnalysisRefused."""
-        call: Any = self.loop
-        join = _JOINS.get(self.module.resolve(source(call.func)))
-        dim = _dim(call)
-        if join is None or dim is None or (join == "sum" and len(call.args) + len(call.keywords) > 1):
-            raise AnalysisRefused(
-                f"line {call.lineno}: {source(call.func)} does not join tensors along a known dimension"
-            )
-        for generator in call.args[0].generators:
-            if generator.ifs or generator.is_async:
-                raise AnalysisRefused(f"line {call.lineno}: which turns there are depends on data")
-            self._add_axis(generator)
+        join, dim = _JOINS.get(self.module.name(call)), _dim(call)
+        if join is None or dim is None or (join == "sum" and len(call.args) > 1):
+            raise self.scope.refused(call, f"{source(call.func)} does not join tensors along a known dimension")
+        made: Any = call.args[0].value
+        part = made.for_in
+        while part is not None:
+            if part.ifs or part.asynchronous:
+                raise self.scope.refused(call, "which turns there are depends on data")
+            self._add_axis(part)
+            part = part.inner_for_in
         if self.triangle or (len(self.axes) > 1 and dim):
-            raise AnalysisRefused(f"line {call.lineno}: the comprehension is over pairs")
+            raise self.scope.refused(call, "the comprehension is over pairs")
         turn = Turn(self.scope, self.variables, self.rows)
-        value = turn(call.args[0].elt)
+        value = turn(made.elt)
         out_dim = dim - 1 if join == "cat" and dim < 0 else dim
         text = self._call(turn, f"lambda {', '.join(turn.arguments)}: {source(value)}", out_dim)
         levels = len(self.axes)
@@ -113,90 +119,84 @@ class _Nest:
             text += f".flatten({out_dim}, {out_dim + levels})"
         elif levels > 1:
             text += f".flatten(0, {levels - 1})"
-        span = (call.lineno, call.end_lineno or 0, call.col_offset, call.end_col_offset or 0)
-        node = self.module.call(CallSite(Path(), call.lineno, "", span))
-        if node is None:
-            raise AnalysisRefused(f"line {call.lineno}: the call is not found again")
-        return self._mapped(node, cst.parse_expression(text))
+        return self._mapped(cst.parse_expression(text))
 
     # ------------------------------------------------------------------ a loop
 
-    def statements(self) -> RewrittenLoop:
+    def statements(self, loop: cst.For) -> RewrittenLoop:
         """A loop whose turns write cells, append, or add to a sum. Raises AnalysisRefused."""
-        loop: Any = self.loop
-        body = without_decisions(self._body(loop), self.torch)
+        body = without_decisions(self.module, self._body(loop), self.torch)
         turn = Turn(self.scope, self.variables, self.rows)
-        assigned = set(names_of(body, ast.Store))
+        assigned = names_set(body)
         written = {sink.name for sink in map(self.sinks, body) if sink is not None}
         lines: list[str] = []
         sinks: list[tuple[Sink, str]] = []
-        for part in body:
-            sink = self.sinks(part)
+        for step in body:
+            sink, target, unreadable = self.sinks(step), single_target(step), written | (assigned - turn.local)
             if sink is not None:
-                is_counted = sink.kind == "count"
-                sinks.append((sink, "" if is_counted else source(turn(sink.value, written | (assigned - turn.local)))))
-            elif isinstance(part, ast.Assign) and len(part.targets) == 1 and is_names(part.targets[0]):
-                value = turn(part.value, written | (assigned - turn.local))
-                names = set(names_of(part.targets, ast.Store))
-                if names & {name for sink, _ in sinks for name in names_of([sink.value], ast.Load)}:
-                    raise AnalysisRefused(f"line {part.lineno}: a turn goes on with what it has given away")
+                sinks.append((sink, "" if sink.kind == "count" else source(turn(sink.value, unreadable))))
+            elif isinstance(step, cst.Assign) and target is not None and is_names(target):
+                value, names = turn(step.value, unreadable), set(names_in(target))
+                if not names.isdisjoint(names_in(*(sink.value for sink, _ in sinks))):
+                    raise self.scope.refused(step, "a turn goes on with what it has given away")
                 turn.local |= names
-                turn.masks = (turn.masks - names) | (names if turn.is_mask(part.value) else set())
-                lines.append(f"{source(part.targets[0])} = {source(value)}")
-            elif not is_text(part):
-                raise AnalysisRefused(f"line {part.lineno}: {type(part).__name__} is not done for all turns at once")
-        if assigned & set(names_of([part for axis in self.axes for part in (axis.begin, axis.end)], ast.Load)):
+                turn.masks = (turn.masks - names) | (names if turn.is_mask(step.value) else set())
+                lines.append(f"{source(target)} = {source(value)}")
+            elif not is_text(step):
+                raise self.scope.refused(step, f"{type(step).__name__} is not done for all turns at once")
+        if any(name in assigned for axis in self.axes for name in axis.names):
             raise AnalysisRefused("how many turns there are is worked out in the loop")
-        later = read_after(self.scope.function, loop) & {*assigned - written, *turn.variables, *self.rows}
+        later = read_after(self.module, self.scope.function, loop) & {*assigned - written, *turn.variables, *self.rows}
         if later:
             raise AnalysisRefused(f"{', '.join(sorted(later))} is read after the loop")
         if turn.local & (written | set(turn.arguments)):
             raise AnalysisRefused("a turn makes anew what it takes or writes into")
         replacement = [statement(self.module.tree, text) for text in self._replacement(turn, lines, sinks)]
-        node = for_statement(self.module, loop.lineno)
-        replacement[0] = replacement[0].with_changes(leading_lines=node.leading_lines)
-        return self._mapped(node, *replacement)
+        replacement[0] = replacement[0].with_changes(leading_lines=loop.leading_lines)
+        return self._mapped(*replacement)
 
-    def _body(self, loop: ast.For) -> list[ast.stmt]:
+    def _body(self, loop: cst.For) -> list[Any]:
         """The statements of a turn, of an outer loop's before those of the inner one. Raises AnalysisRefused."""
         if loop.orelse:
-            raise AnalysisRefused(f"line {loop.lineno}: the loop has an else")
+            raise self.scope.refused(loop, "the loop has an else")
         self._add_axis(loop)
-        *before, last = loop.body
-        if isinstance(last, ast.For) and len(self.axes) < _MAX_AXES:
-            if any(self.sinks(part) is not None for part in before):
-                raise AnalysisRefused(f"line {loop.lineno}: the outer loop does more than prepare")
+        *before, last = body = steps(loop.body)
+        if isinstance(last, cst.For) and last.asynchronous is None and len(self.axes) < _MAX_AXES:
+            if any(self.sinks(step) is not None for step in before):
+                raise self.scope.refused(loop, "the outer loop does more than prepare")
             return [*before, *self._body(last)]
-        return loop.body
+        return body
 
     # ------------------------------------------------------------------ what it runs over
 
-    def _add_axis(self, loop: ast.For | ast.comprehension) -> None:
-        axis = range_axis(loop)  # type: ignore[arg-type]
-        if axis is None:
-            axis = self._rows_axis(loop.target, loop.iter)
-        if set(names_of([axis.begin, axis.end], ast.Load)) & {*self.variables, *self.rows}:
+    def _add_axis(self, loop: cst.For | cst.CompFor) -> None:
+        axis = range_axis(self.module, loop) or self._rows_axis(loop.target, loop.iter)
+        if not {*self.variables, *self.rows}.isdisjoint(axis.names):
             self._set_triangle(axis)
         self.axes.append(axis)
 
-    def _rows_axis(self, target: ast.expr, looped: ast.expr) -> Axis:
+    def _rows_axis(self, target: cst.BaseExpression, looped: cst.BaseExpression) -> Axis:
         """``for row in x``, of zip and of enumerate as well. Raises AnalysisRefused."""
-        variable, called = "", source(looped.func) if isinstance(looped, ast.Call) else ""
-        if called == "enumerate" and isinstance(target, ast.Tuple) and len(looped.args) == len(target.elts) - 1 == 1:  # type: ignore[attr-defined]
-            variable, target, looped = source(target.elts[0]), target.elts[1], looped.args[0]  # type: ignore[attr-defined]
-            called = source(looped.func) if isinstance(looped, ast.Call) else ""
-        zipped = called == "zip" and isinstance(target, ast.Tuple)
-        values = looped.args if zipped else [looped]  # type: ignore[attr-defined]
-        names = target.elts if zipped else [target]  # type: ignore[attr-defined]
-        plain = all(isinstance(value, (ast.Name, ast.Attribute)) for value in values)
-        if not plain or len(values) != len(names) or not all(isinstance(name, ast.Name) for name in names):
+        variable, counted = "", self._arguments(looped, "builtins.enumerate")
+        if len(counted) == 1 and len(elements(target)) == 2:
+            variable, target, looped = source(elements(target)[0]), elements(target)[1], counted[0]
+        zipped = self._arguments(looped, "builtins.zip") if isinstance(target, cst.Tuple) else []
+        names, values = (elements(target), zipped) if zipped else ([target], [looped])
+        plain = all(isinstance(value, (cst.Name, cst.Attribute)) for value in values)
+        if not plain or len(values) != len(names) or not all(isinstance(name, cst.Name) for name in names):
             raise AnalysisRefused(f"{source(looped)} is not known to be a range or a tensor")
         for value in values:
-            if isinstance(self.scope.value_of(source(value)), (ast.List, ast.ListComp, ast.Tuple, ast.Dict)):
+            if any(isinstance(made, _LISTS) for made in self.scope.values_of(value)):
                 raise AnalysisRefused(f"{source(value)} is no tensor")
         variable = variable or source(names[0])
         self.rows |= {source(name): (variable, source(value)) for name, value in zip(names, values)}
-        return Axis(variable, ast.Constant(0), ast.parse(f"len({source(values[0])})", mode="eval").body)
+        return Axis(variable, cst.Integer("0"), call_of("len", values[0]))
+
+    def _arguments(self, node: cst.BaseExpression, name: str) -> list[cst.BaseExpression]:
+        """What a function of this name is called with, if it is called here."""
+        args = node.args if isinstance(node, cst.Call) and self.module.name(node) == name else ()
+        plain = [arg for arg in args if arg.keyword is None or arg.keyword.value != "strict"]
+        return [arg.value for arg in plain] if all(arg.keyword is None and not arg.star for arg in plain) else []
 
     def _set_triangle(self, inner: Axis) -> None:
         """``for i in range(n): for j in range(i + 1, n)``, and its like. Raises AnalysisRefused."""
@@ -318,11 +318,12 @@ class _Nest:
             raise AnalysisRefused(f"{argument.base} is indexed by pairs in dimensions that are apart")
         return ["...", *indices] if from_end else indices
 
-    def _mapped(self, node: cst.CSTNode, *replacement: cst.CSTNode) -> RewrittenLoop:
-        parts = [self.loop, *self.scope.called]
-        lines = tuple(dict.fromkeys((part.lineno, part.end_lineno or part.lineno) for part in parts))
-        tree = replaced(self.module.tree, node, *replacement)
-        return RewrittenLoop(self.scope.function.name, node, tree, lines, key=str(self.module.first_line(node)))
+    def _mapped(self, *replacement: cst.CSTNode) -> RewrittenLoop:
+        module, parts = self.module, dict.fromkeys([self.loop, *self.scope.called])
+        lines = tuple((module.first_line(part), module.last_line(part)) for part in parts)
+        tree = replaced(module.tree, self.loop, *replacement)
+        name = self.scope.function.name.value
+        return RewrittenLoop(name, self.loop, tree, lines, key=str(module.first_line(self.loop)))
 
 
 def _any_tensor(turn: Turn) -> str:
@@ -347,17 +348,13 @@ def _remaining(dims: dict[str, int], variable: str, outer: Sequence[str]) -> int
     return dim - sum(other < dim for other in taken) if dim >= 0 else dim + sum(other > dim for other in taken)
 
 
-def _dim(call: ast.Call) -> int | None:
+def _dim(call: cst.Call) -> int | None:
     """The dimension that ``torch.stack`` or ``torch.cat`` joins along; None where it is not written as a number."""
-    keywords = {keyword.arg: keyword.value for keyword in call.keywords}
-    given = call.args[1:] + [keywords.pop(name) for name in ("dim", "axis") if name in keywords]
-    if keywords or len(given) > 1:
+    given = call.args[1:]
+    if len(given) > 1 or any(arg.keyword is not None and arg.keyword.value not in ("dim", "axis") for arg in given):
         return None
-    try:
-        dim = ast.literal_eval(given[0]) if given else 0
-    except ValueError:
-        return None
-    return dim if type(dim) is int else None
+    dim = number_of(given[0].value) if given else 0
+    return dim if isinstance(dim, int) else None
 
 
 def _sum_dims(levels: int) -> str:

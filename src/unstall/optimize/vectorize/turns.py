@@ -6,17 +6,21 @@ random numbers, output, changes in place, calls of what is not known. ``torch.vm
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from unstall.optimize.source.effects import may_differ, named
+import libcst as cst
+
+from unstall.optimize.source.edit import keyword
+from unstall.optimize.source.effects import is_in_place, may_differ, named
 from unstall.optimize.source.errors import AnalysisRefused
-from unstall.optimize.source.module import SourceModule
+from unstall.optimize.source.module import SourceModule, dotted, number_of, walk
 from unstall.optimize.source.names import fresh_name
-from unstall.optimize.vectorize.blocks import names_of, source
+from unstall.optimize.source.purity import method_of
+from unstall.optimize.source.templates import Templates
+from unstall.optimize.vectorize.syntax import indices, is_names, is_text, names_in, source, steps
 
-Function = ast.FunctionDef
 _METHODS = named({"": (
     "abs acos all amax amin any argmax argmin asin atan bmm bool ceil chunk clamp clip contiguous cos cosh cross "
     "cummax cumprod cumsum detach diagonal diff dim div dot double eq erf exp expand expand_as expm1 flatten flip "
@@ -32,10 +36,13 @@ _STATES = named({"": (
     "save load manual_seed seed set_grad_enabled set_default_dtype set_num_threads compile tensor as_tensor from_numpy"
 )})  # fmt: skip
 """Functions of torch that change its state, or make tensors of what is none."""
+_OVER_ROWS = Templates(f"X[M].{name}({dim}0)" for name in ("sum", "mean") for dim in ("", "dim=", "axis="))
+_BUILTINS = ("builtins.abs", "builtins.len")
 _EXPRESSIONS = (
-    ast.Name, ast.Attribute, ast.Subscript, ast.Slice, ast.Tuple, ast.List, ast.Constant, ast.BinOp, ast.UnaryOp,
-    ast.Compare, ast.Call, ast.keyword, ast.expr_context, ast.operator, ast.unaryop, ast.cmpop,
+    cst.Name, cst.Attribute, cst.Subscript, cst.Tuple, cst.List, cst.BaseNumber, cst.SimpleString,
+    cst.ConcatenatedString, cst.Ellipsis, cst.BinaryOperation, cst.UnaryOperation, cst.Comparison, cst.Call,
 )  # fmt: skip
+_MEMBERSHIP = (cst.In, cst.NotIn, cst.Is, cst.IsNot)
 _MAX_DEPTH = 3
 
 
@@ -64,54 +71,52 @@ class Turn:
         self.masks: set[str] = set()
         """Those of them that are comparisons."""
 
-    def __call__(self, node: ast.expr, unreadable: Collection[str] = ()) -> ast.expr:
+    def __call__(self, node: cst.BaseExpression, unreadable: Collection[str] = ()) -> cst.BaseExpression:
         """An expression of the body over the turn's arguments. Raises AnalysisRefused.
 
         ``unreadable``: names that other turns write.
         """
         self.scope.check(node)
-        read = set(names_of([node], ast.Load))
-        if read & set(unreadable):
-            raise AnalysisRefused(f"line {node.lineno}: a turn reads {', '.join(sorted(read & set(unreadable)))}")
-        return _Rows(self).visit(ast.parse(source(node), mode="eval").body)  # type: ignore[no-any-return]
+        read = set(names_in(node)).intersection(unreadable)
+        if read:
+            raise self.scope.refused(node, f"a turn reads {', '.join(sorted(read))}")
+        return node.visit(_Rows(self))  # type: ignore[return-value]
 
-    def is_mask(self, node: ast.expr) -> bool:
+    def is_mask(self, node: cst.CSTNode) -> bool:
         """Whether an expression is surely a boolean tensor."""
-        if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.BitAnd, ast.BitOr)):
+        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, (cst.BitAnd, cst.BitOr)):
             return self.is_mask(node.left) and self.is_mask(node.right)
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
-            return self.is_mask(node.operand)
-        return isinstance(node, ast.Compare) or (isinstance(node, ast.Name) and node.id in self.masks)
+        if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.BitInvert):
+            return self.is_mask(node.expression)
+        return isinstance(node, cst.Comparison) or (isinstance(node, cst.Name) and node.value in self.masks)
 
-    def row(self, node: ast.Subscript) -> ast.expr | None:
+    def row(self, node: cst.Subscript) -> cst.BaseExpression | None:
         """``x[:, i, 2:]`` as ``x_i[:, 2:]``; None where no variable is an index. Raises AnalysisRefused."""
         base, indices = indexed(node)
         dims = dimensions(indices, self.variables)
         if not dims:
             return None
-        made = {*self.local, *self.rows}
-        if not isinstance(base, (ast.Name, ast.Attribute)) or set(names_of([base], ast.Load)) & made:
+        made = self.rows | self.local
+        if not isinstance(base, (cst.Name, cst.Attribute)) or not made.isdisjoint(names_in(base)):
             raise AnalysisRefused(f"{source(base)} is indexed by a loop's variable and made in the turn")
         name = self._argument(Argument(source(base), dims))
-        rest = [index for index in indices if not (isinstance(index, ast.Name) and index.id in dims)]
-        while rest and (is_full(rest[-1]) or (len(rest) == 1 and _is_ellipsis(rest[0]))):
+        rest = [index for index in indices if not (isinstance(index, cst.Name) and index.value in dims)]
+        while rest and (is_full(rest[-1]) or (len(rest) == 1 and isinstance(rest[0], cst.Ellipsis))):
             rest.pop()
-        return ast.parse(f"{name}[{', '.join(map(_item, rest))}]" if rest else name, mode="eval").body
+        return cst.parse_expression(f"{name}[{', '.join(map(source, rest))}]" if rest else name)
 
-    def number(self, variable: str, other: ast.expr) -> None:
+    def number(self, variable: str, other: cst.BaseExpression) -> None:
         """A loop's variable is compared with a tensor: its values become an argument. Raises AnalysisRefused."""
-        if isinstance(other, ast.Constant):
-            raise AnalysisRefused(f"it computes with the number {variable}")
-        if isinstance(other, ast.Name) and other.id in self.variables:
+        if isinstance(other, cst.Name) and other.value in self.variables:
             self.arguments.setdefault(variable, Argument("", {variable: 0}))
             return
-        base = indexed(other)[0] if isinstance(other, ast.Subscript) else other
-        root = set(names_of([base], ast.Load))
-        if isinstance(base, (ast.Name, ast.Attribute)) and not root & {*self.local, *self.variables}:
+        base = indexed(other)[0] if isinstance(other, cst.Subscript) else other
+        made = {*self.local, *self.variables}
+        if isinstance(base, (cst.Name, cst.Attribute)) and made.isdisjoint(names_in(base)):
             of_row = self.arguments.get(source(base))
             device = of_row.base if of_row else source(base)
             self.arguments.setdefault(variable, Argument("", {variable: 0}, device))
-        if variable not in self.arguments:
+        if variable not in self.arguments or number_of(other) is not None:
             raise AnalysisRefused(f"it computes with the number {variable}")
 
     def _argument(self, argument: Argument) -> str:
@@ -124,200 +129,186 @@ class Turn:
         return name
 
 
-class _Rows(ast.NodeTransformer):
+class _Rows(cst.CSTTransformer):
     """Puts a turn's arguments in the place of rows, and products with masks in the place of boolean indices."""
 
     def __init__(self, turn: Turn):
+        super().__init__()
         self.turn = turn
+        self.made: dict[cst.CSTNode, cst.CSTNode] = {}
 
-    def visit_Call(self, node: ast.Call) -> ast.expr:
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        """Whether what is in a node is looked at; not where something else takes its place."""
+        method = getattr(self, f"_{type(node).__name__.lower()}", None)
+        made = method(node) if method is not None else None
+        if made is not None:
+            self.made[node] = made
+        return made is None
+
+    def on_leave(self, original_node: cst.CSTNode, updated_node: cst.CSTNode) -> Any:  # type: ignore[override]
+        """What a node becomes."""
+        return self.made.get(original_node, updated_node)
+
+    def _call(self, node: cst.Call) -> cst.BaseExpression | None:
         """``x[mask].mean(0)``: the rows that a mask selects, as a product with it."""
-        over_rows = [ast.unparse(part) for part in (*node.args, *node.keywords)] in (["0"], ["dim=0"], ["axis=0"])
-        if over_rows and isinstance(node.func, ast.Attribute) and node.func.attr in ("sum", "mean"):
-            selected = node.func.value
-            if isinstance(selected, ast.Subscript) and self.turn.is_mask(selected.slice):
-                torch = self.turn.scope.torch
-                mask, values = (self.visit(part) for part in (selected.slice, selected.value))
-                mask_text, text = (f"({source(mask)})" if not isinstance(mask, ast.Name) else mask.id), source(values)
-                total = f"{torch}.tensordot({mask_text}.to({text}.dtype), {text}, {mask_text}.dim())"
-                mean = f"{total} / {mask_text}.sum()"
-                return ast.parse(mean if node.func.attr == "mean" else total, mode="eval").body
-        self.generic_visit(node)
-        return node
+        holes = _OVER_ROWS.match(self.turn.scope.module, node)
+        if holes is None or not self.turn.is_mask(holes["M"]):
+            return None
+        mask, values = (source(holes[hole].visit(self)) for hole in "MX")  # type: ignore[arg-type]
+        total = f"{self.turn.scope.torch}.tensordot(({mask}).to(({values}).dtype), {values}, ({mask}).dim())"
+        return cst.parse_expression(total if _last_part(node) == "sum" else f"({total} / ({mask}).sum())")
 
-    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+    def _subscript(self, node: cst.Subscript) -> cst.BaseExpression | None:
         """A row of a tensor."""
         if any(self.turn.is_mask(index) for index in indexed(node)[1]):
             raise AnalysisRefused(f"how many rows {source(node)} has depends on data")
         row = self.turn.row(node)
-        return self.generic_visit(node if row is None else row)  # type: ignore[return-value]
+        return None if row is None else row.visit(self)  # type: ignore[return-value]
 
-    def visit_Name(self, node: ast.Name) -> ast.expr:
+    def _name(self, node: cst.Name) -> None:
         """A loop's variable that is neither an index nor compared."""
-        if node.id in self.turn.variables:
-            raise AnalysisRefused(f"it computes with the number {node.id}")
-        return node
+        if node.value in self.turn.variables:
+            raise AnalysisRefused(f"it computes with the number {node.value}")
 
-    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+    def _labelled(self, node: Any) -> Any:
+        """An attribute or an argument, of which the label is no name."""
+        return node.with_changes(value=node.value.visit(self))
+
+    _attribute = _arg = _labelled
+
+    def _comparison(self, node: cst.Comparison) -> cst.BaseExpression:
         """A comparison of a tensor with a loop's variable."""
-        sides = [node.left, *node.comparators]
-        for number, (side, other) in enumerate((sides, sides[::-1])):
-            if isinstance(side, ast.Name) and side.id in self.turn.variables:
-                self.turn.number(side.id, other)
-            else:
-                sides[number] = self.visit(side)
-        return ast.Compare(sides[0], node.ops, sides[1:])
+        (target,) = node.comparisons
+        left, right = self._side(node.left, target.comparator), self._side(target.comparator, node.left)
+        return node.with_changes(left=left, comparisons=[target.with_changes(comparator=right)])
+
+    def _side(self, side: cst.BaseExpression, other: cst.BaseExpression) -> Any:
+        if not isinstance(side, cst.Name) or side.value not in self.turn.variables:
+            return side.visit(self)
+        self.turn.number(side.value, other)
+        return side
 
 
 class Scope:
     """The function that a loop stands in, and what it and its module say of the names that the loop calls."""
 
-    def __init__(self, module: SourceModule, tree: ast.Module, function: Function, torch: str):
-        self.module, self.tree, self.function, self.torch = module, tree, function, torch
-        self.taken = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} | {
-            node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)
-        }
-        self.called: list[Function] = []
+    def __init__(self, module: SourceModule, function: cst.FunctionDef, torch: str):
+        self.module, self.function, self.torch = module, function, torch
+        around = module.enclosing(function, cst.ClassDef, cst.FunctionDef)
+        self.cls = around if isinstance(around, cst.ClassDef) else None
+        self.taken = {node.value for node in module.all(cst.Name)}
+        self.called: list[cst.FunctionDef] = []
         """The functions of the module that the loop calls: their lines belong to it."""
 
-    def check(self, node: ast.expr, depth: int = 0) -> None:
+    def refused(self, node: cst.CSTNode, reason: str) -> AnalysisRefused:
+        """The error that says on which line what is not done for all turns at once."""
+        return AnalysisRefused(f"line {self.module.first_line(node)}: {reason}")
+
+    def check(self, node: cst.BaseExpression, depth: int = 0) -> None:
         """Raise AnalysisRefused unless an expression only computes with tensors."""
-        for inner in ast.walk(node):
-            if not isinstance(inner, _EXPRESSIONS) or isinstance(getattr(inner, "op", None), ast.Not):
-                raise AnalysisRefused(f"line {node.lineno}: {type(inner).__name__} is not taken for all turns at once")
-            if isinstance(inner, ast.Compare) and (
-                len(inner.ops) > 1 or isinstance(inner.ops[0], (ast.In, ast.NotIn, ast.Is, ast.IsNot))
+        for inner in walk(node):
+            is_known = isinstance(inner, _EXPRESSIONS) or not isinstance(inner, cst.BaseExpression)
+            if not is_known or isinstance(inner, cst.Not) or getattr(inner, "star", None):
+                raise self.refused(node, f"{type(inner).__name__} is not taken for all turns at once")
+            if isinstance(inner, cst.Comparison) and (
+                len(inner.comparisons) > 1 or isinstance(inner.comparisons[0].operator, _MEMBERSHIP)
             ):
-                raise AnalysisRefused(f"line {node.lineno}: {source(inner)} is a decision, not a tensor")
-            if isinstance(inner, ast.Call):
+                raise self.refused(node, f"{source(inner)} is a decision, not a tensor")
+            if isinstance(inner, cst.Call):
                 self._check_call(inner, depth)
 
-    def value_of(self, name: str) -> ast.expr | None:
-        """What a name of the function, module or class is set to; None unless that is in one place."""
-        if name.startswith("self."):
-            nodes = [node for cls in self._classes() for node in ast.walk(cls) if isinstance(node, ast.Assign)]
-            values = [node.value for node in nodes if name in map(source, node.targets)]
-            return values[0] if len(values) == 1 else None
-        for scope in (self.function.body, self.tree.body):
-            assignments = [node for part in scope for node in _own(part) if isinstance(node, ast.Assign)]
-            values = [node.value for node in assignments if name in map(source, node.targets)]
-            if values or name in {arg.arg for arg in ast.walk(self.function.args) if isinstance(arg, ast.arg)}:
-                return values[0] if len(values) == 1 else None
-        return None
+    def values_of(self, node: cst.BaseExpression) -> list[cst.BaseExpression | None]:
+        """What a name of the function, the module or the class is set to; None for what cannot be told."""
+        if isinstance(node, cst.Name):
+            return [self._value(getattr(bound, "node", node)) for bound in self.module.bindings(node)]
+        within = self.cls if self.cls is not None and dotted(node).startswith("self.") else self.function
+        set_there = (part for part in self.module.inside(within) if isinstance(part, cst.AssignTarget))
+        return [self._value(target.target) for target in set_there if source(target.target) == source(node)]
 
-    def _check_call(self, call: ast.Call, depth: int) -> None:
-        spelled, line = source(call.func), call.lineno
-        qualified = self.module.resolve(spelled)
-        head, _, last = qualified.rpartition(".")
-        in_place = (last.endswith("_") and not last.endswith("__")) or any(
-            keyword.arg in ("out", "inplace", None) for keyword in call.keywords
-        )
-        if may_differ(qualified) or in_place:
-            raise AnalysisRefused(f"line {line}: {spelled} draws random numbers, or changes what it is given")
-        if (head in _TORCH and last not in _STATES) or spelled in ("abs", "len") or self._is_layer(spelled):
+    def _value(self, target: cst.CSTNode) -> cst.BaseExpression | None:
+        """What an assignment sets just this to."""
+        of = self.module.parent(target)
+        assign = self.module.parent(of) if isinstance(of, cst.AssignTarget) else None
+        return assign.value if isinstance(assign, cst.Assign) else None
+
+    def _check_call(self, call: cst.Call, depth: int) -> None:
+        spelled, last = source(call.func), _last_part(call)
+        qualified = self.module.name(call) or f".{last}"
+        head = qualified.rpartition(".")[0]
+        if may_differ(qualified) or is_in_place(qualified) or keyword(call, "out") or keyword(call, "inplace"):
+            raise self.refused(call, f"{spelled} draws random numbers, or changes what it is given")
+        if (head in _TORCH and last not in _STATES) or qualified in _BUILTINS or self._is_layer(call.func):
             return
         function = self._definition(spelled)
         if function is not None:
-            self._check_function(function, line, depth)
-        elif not (isinstance(call.func, ast.Attribute) and last in _METHODS and head != "self"):
-            raise AnalysisRefused(f"line {line}: what {spelled} does is not known")
+            self._check_function(call, function, depth)
+        elif not (isinstance(call.func, cst.Attribute) and last in _METHODS and head != "self"):
+            raise self.refused(call, f"what {spelled} does is not known")
 
-    def _is_layer(self, spelled: str) -> bool:
+    def _is_layer(self, called: cst.BaseExpression) -> bool:
         """Whether a name is a layer or a loss of torch.nn, made in the function, the module or the class."""
-        value = self.value_of(spelled)
-        calls = [node for node in ast.walk(value) if isinstance(node, ast.Call)] if value is not None else []
-        return isinstance(value, ast.Call) and all(
-            self.module.resolve(source(call.func)).startswith("torch.nn.")
-            and not any(keyword.arg == "inplace" for keyword in call.keywords) for call in calls
-        )  # fmt: skip
+        values = self.values_of(called)
+        if len(values) != 1 or not isinstance(values[0], cst.Call):
+            return False
+        calls = [node for node in self.module.inside(values[0]) if isinstance(node, cst.Call)]
+        return all(self.module.name(call).startswith("torch.nn.") and not keyword(call, "inplace") for call in calls)
 
-    def _definition(self, spelled: str) -> Function | None:
+    def _definition(self, spelled: str) -> cst.FunctionDef | None:
         """A function of the module, or a method of the class around the loop."""
-        bodies = [cls.body for cls in self._classes()] if spelled.startswith("self.") else [self.tree.body]
-        name = spelled.removeprefix("self.")
-        return next(
-            (part for body in bodies for part in body if isinstance(part, Function) and part.name == name), None
-        )
+        if not spelled.startswith("self."):
+            return self.module.top_level(cst.FunctionDef, spelled)
+        return method_of(self.cls, spelled.removeprefix("self.")) if self.cls is not None else None
 
-    def _classes(self) -> list[ast.ClassDef]:
-        return [cls for cls in self.tree.body if isinstance(cls, ast.ClassDef) and self.function in cls.body]
-
-    def _check_function(self, function: Function, line: int, depth: int) -> None:
+    def _check_function(self, call: cst.Call, function: cst.FunctionDef, depth: int) -> None:
         """A function that sets names and returns, and does nothing else."""
-        if depth >= _MAX_DEPTH or function.decorator_list:
-            raise AnalysisRefused(f"line {line}: {function.name} is decorated, or calls too deep to follow")
+        name = function.name.value
+        if depth >= _MAX_DEPTH or function.decorators or function.asynchronous:
+            raise self.refused(call, f"{name} is decorated, or calls too deep to follow")
         self.called.append(function)
-        for statement in function.body:
-            sets_names = isinstance(statement, ast.Assign) and all(map(is_names, statement.targets))
-            if not sets_names and not isinstance(statement, ast.Return) and not is_text(statement):
-                raise AnalysisRefused(f"line {statement.lineno}: {function.name} does more than compute")
-            if isinstance(statement, (ast.Assign, ast.Return)) and statement.value is not None:
-                self.check(statement.value, depth + 1)
+        for step in steps(function.body):
+            sets_names = isinstance(step, cst.Assign) and all(is_names(target.target) for target in step.targets)
+            if not sets_names and not isinstance(step, cst.Return) and not is_text(step):
+                raise self.refused(step, f"{name} does more than compute")
+            if isinstance(step, (cst.Assign, cst.Return)) and step.value is not None:
+                self.check(step.value, depth + 1)
 
 
-def indexed(node: ast.expr) -> tuple[ast.expr, list[ast.expr]]:
+def _last_part(call: cst.Call) -> str:
+    """The last part of the name of what is called."""
+    return call.func.attr.value if isinstance(call.func, cst.Attribute) else dotted(call.func)
+
+
+def indexed(node: cst.BaseExpression) -> tuple[cst.BaseExpression, list[Any]]:
     """What is indexed, and by what: ``x[i][j]`` as ``x[i, j]``, unless an index before the last is no plain one."""
-    indices: list[ast.expr] = []
-    while isinstance(node, ast.Subscript):
-        part = node.slice
-        parts = list(part.elts) if isinstance(part, ast.Tuple) else [part]
-        if indices and not all(isinstance(index, (ast.Name, ast.Constant)) for index in parts):
+    found: list[Any] = []
+    while isinstance(node, cst.Subscript):
+        parts = indices(node)
+        if found and not all(isinstance(index, (cst.Name, cst.BaseNumber, cst.Ellipsis)) for index in parts):
             break
-        indices = [*parts, *indices]
+        found = [*parts, *found]
         node = node.value
-    return node, indices
+    return node, found
 
 
-def dimensions(indices: Sequence[ast.expr], variables: Sequence[str]) -> dict[str, int]:
+def dimensions(indices: Sequence[cst.CSTNode], variables: Sequence[str]) -> dict[str, int]:
     """Variable → the dimension that it indexes, negative after an ellipsis. Raises AnalysisRefused."""
     dims: dict[str, int] = {}
-    ellipsis = next((number for number, index in enumerate(indices) if _is_ellipsis(index)), len(indices))
+    ellipsis = next((number for number, index in enumerate(indices) if isinstance(index, cst.Ellipsis)), len(indices))
     for number, index in enumerate(indices):
-        if isinstance(index, ast.Name) and index.id in variables:
+        if isinstance(index, cst.Name) and index.value in variables:
             before, after = indices[:number], indices[number + 1 :]
             counted = before if number < ellipsis else after
-            if index.id in dims or not all(_takes_one_dimension(part, variables) for part in counted):
-                raise AnalysisRefused(f"which dimension {index.id} is an index of is not certain")
-            dims[index.id] = number if number < ellipsis else number - len(indices)
+            if index.value in dims or not all(_takes_one_dimension(part, variables) for part in counted):
+                raise AnalysisRefused(f"which dimension {index.value} is an index of is not certain")
+            dims[index.value] = number if number < ellipsis else number - len(indices)
     return dims
 
 
-def is_full(index: ast.expr) -> bool:
+def is_full(index: cst.CSTNode) -> bool:
     """Whether an index is ``:``."""
-    return isinstance(index, ast.Slice) and index.lower is index.upper is index.step is None
+    return isinstance(index, cst.Slice) and index.lower is index.upper is index.step is None
 
 
-def is_names(target: ast.expr) -> bool:
-    """Whether an assignment's target is a name, or several."""
-    parts = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
-    return all(isinstance(part, ast.Name) for part in parts)
-
-
-def is_text(statement: ast.stmt) -> bool:
-    """Whether a statement is a docstring or ``pass``."""
-    return isinstance(statement, ast.Pass) or (
-        isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
-    )
-
-
-def _takes_one_dimension(index: ast.expr, variables: Sequence[str]) -> bool:
-    return (
-        isinstance(index, ast.Slice)
-        or (isinstance(index, ast.Constant) and type(index.value) is int)
-        or (isinstance(index, ast.Name) and index.id in variables)
-    )
-
-
-def _is_ellipsis(index: ast.expr) -> bool:
-    return isinstance(index, ast.Constant) and index.value is Ellipsis
-
-
-def _item(index: ast.expr) -> str:
-    return source(index) if not isinstance(index, ast.Slice) else ast.unparse(ast.Subscript(ast.Name("x"), index))[2:-1]
-
-
-def _own(node: ast.AST) -> list[ast.AST]:
-    """A statement and all in it, but for the functions and classes that it defines."""
-    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
-        return []
-    return [node, *(inner for child in ast.iter_child_nodes(node) for inner in _own(child))]
+def _takes_one_dimension(index: cst.CSTNode, variables: Sequence[str]) -> bool:
+    is_variable = isinstance(index, cst.Name) and index.value in variables
+    return is_variable or isinstance(index, (cst.Slice, cst.Integer))

@@ -7,7 +7,7 @@ import textwrap
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from optimize_builders import make_module
 
@@ -115,6 +115,13 @@ LOOPS = {
                     pairs += 1
         return total / max(pairs, 1)
     """,
+    "a chosen sum, written the other way round": """
+        total = a.new_zeros(())
+        for i in range(len(a)):
+            if labels[i] == 1:
+                total = a[i].sum() + total
+        return total
+    """,
     "a chosen cell": """
         out = torch.zeros(len(a))
         for i in range(len(a)):
@@ -181,6 +188,7 @@ def both(body):
     return (*functions, changed[changed.index("def f(") :])
 
 
+@example("a chosen sum, written the other way round", 0)
 @settings(max_examples=8, deadline=None)
 @given(st.sampled_from(sorted(LOOPS)), st.integers(0, 2**31 - 1))
 def test_values_and_gradients_are_those_of_the_loop(name, seed):

@@ -257,3 +257,37 @@ def run(a, out, rows, columns):
 
 def test_a_loop_without_numpy_in_the_module_is_refused():
     assert "NumPy" in refused("def f(a, n):\n    for i in range(n):\n        a[i] = a[i] + 1\n    return a\n")
+
+
+def test_functions_and_numpy_under_other_names():
+    slow, fast = both("""
+        from colorsys import rgb_to_hsv as hue
+        from math import sqrt as root
+        import numpy as xp
+
+        def run(grid, rows, columns):
+            for y in range(rows):
+                for x in range(columns):
+                    h, s, v = hue(grid[y, x], 0.5, 0.25)
+                    grid[y, x] = root(
+                        h  # a colour
+                        + s) * v
+            return grid
+    """)
+    grid = np.random.default_rng(3).random((3, 4))
+    assert (slow["run"](grid.copy(), 3, 4) == fast["run"](grid.copy(), 3, 4)).all()
+
+
+def test_a_function_of_the_module_with_the_name_of_a_builtin_is_that_function():
+    slow, fast = both("""
+        import numpy as np
+
+        def round(v):
+            return v * 2
+
+        def run(a, n):
+            for i in range(n):
+                a[i] = round(a[i])
+            return a
+    """)
+    assert (slow["run"](np.arange(3.5), 3) == fast["run"](np.arange(3.5), 3)).all()
