@@ -76,7 +76,7 @@ EPOCHS = """
         data = TensorDataset(torch.randn(32, 4))
         model = nn.Linear(4, 2)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        for epoch in range(20):
+        for epoch in range(10):
             time.sleep(WAIT_S)
             for (x,) in DataLoader(data, batch_size=8):
                 loss = model(x).square().mean()
@@ -227,12 +227,12 @@ def test_fewer_steps_of_a_training_that_prints_nothing_are_seen(program):
 @pytest.mark.parametrize(
     ("before", "after", "place", "detail"),
     [
-        ("batch_size=8)", "batch_size=8, drop_last=True)", "optimizer steps", "60 instead of 80"),
+        ("batch_size=8)", "batch_size=8, drop_last=True)", "optimizer steps", "30 instead of 40"),
         (
             '        torch.save(model.state_dict(), "model.pt")',
             '    torch.save(model.state_dict(), "model.pt")',
             "model.pt",
-            "saved once instead of 20 times",
+            "saved once instead of 10 times",
         ),
         (
             "    main()",

@@ -8,8 +8,6 @@ the way: only faster kernels make the step shorter.
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Sequence
 
 import msgspec
@@ -17,19 +15,16 @@ import msgspec
 from unstall.child.seams import modules, optimizer
 from unstall.child.user_files import is_program_file
 from unstall.diagnose import claims, source
+from unstall.diagnose.dominant_module import dominant_module, own_share
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.gradients import dear_gradient
-from unstall.diagnose.health import RECURRENT, computes_on_padding, wastes_gradients
+from unstall.diagnose.health import computes_on_padding, wastes_gradients
 from unstall.diagnose.patterns.base import BY_REWRITING, Features, Pattern, UsualRemedy, at, of_step, part, worth
 from unstall.diagnose.ranks import waits_unrecorded
 from unstall.diagnose.thresholds import (
     BUSY_WITHOUT_GAPS,
     DEAR_OPTIMIZER,
-    DOMINANT,
-    DOMINANT_ALONE,
-    FEW_MODULES,
     IDLE_TEAM,
-    LARGE_KERNEL,
     MODEL_SHARE,
     MOSTLY_COMPUTING,
     MOSTLY_COUNTED,
@@ -38,9 +33,7 @@ from unstall.diagnose.thresholds import (
     OUTRANKS_GROWTH,
     POOR_RATE,
     PRECISION_COST,
-    PYTHON_IN_FORWARD,
     QUIET,
-    SLOW_RATE,
     SPARE_CORE,
     SUSPECTS,
     TIE,
@@ -144,7 +137,7 @@ class ComputeBound(Pattern):
         if cause is None:
             return None
         share = model_s / host.step_s
-        top = _dominant(host)
+        top = dominant_module(host)
         sure = cause in ("precision", "gradients", "backward", "optimizer") or top
         return self.finding(
             cause=cause,
@@ -238,7 +231,7 @@ def _cause(host: HostFeatures) -> str | None:
         return "backward"
     if _idle_cores(host) >= SPARE_CORE and "cuda" not in measured.model.device:
         return "threads"
-    top = _dominant(host)
+    top = dominant_module(host)
     if top is not None:
         return "kernel" if "Conv" in top.type else "model"
     efficiency = host.efficiency
@@ -267,7 +260,7 @@ def _evidence(host: HostFeatures, cause: str, top: ModuleMeasurement | None) -> 
         idle = f"{_idle_cores(host):.1f} of them are idle"
         lines.append(f"torch computes on {measured.model.threads} of {measured.cores:g} cores; {idle}")
     if top and cause in ("model", "kernel", "precision"):
-        own = percent(_own_share(measured.modules, top))
+        own = percent(own_share(measured.modules, top))
         lines.append(f"{top.name or top.type} ({top.type}) takes {own} of forward")
     if host.efficiency is not None:
         lines.append(f"the model's arithmetic runs at {percent(host.efficiency)} of this machine's peak")
@@ -308,52 +301,11 @@ def _waste(host: HostFeatures, cause: str) -> float:
     if cause == "threads":
         threads = measured.model.threads
         return model_s * (1 - threads / (threads + _idle_cores(host)))
-    top = _dominant(host)
+    top = dominant_module(host)
     passes = host.phase_s(FORWARD.name, BACKWARD.name)
     if top is not None:
-        return passes * _own_share(measured.modules, top)
+        return passes * own_share(measured.modules, top)
     return passes * (1 - (host.efficiency or 0.0))  # at the machine's peak the arithmetic alone would be left
-
-
-def _own_share(modules: Sequence[ModuleMeasurement], module: ModuleMeasurement) -> float:
-    """Share of the modules' own time that this one takes, or, for a class of the user's, all of that class together.
-
-    Blocks of one class repeat the same code; layers of a library's class have only the name in common.
-    """
-    total = sum(other.self_s for other in modules)
-    alike = [other for other in modules if other is module or _same_class(other, module)]
-    return sum(other.self_s for other in alike) / total if total else 0.0
-
-
-def _same_class(module: ModuleMeasurement, other: ModuleMeasurement) -> bool:
-    return is_program_file(module.file) and (module.type, module.file, module.line) == (
-        other.type,
-        other.file,
-        other.line,
-    )
-
-
-def _dominant(host: HostFeatures) -> ModuleMeasurement | None:
-    """A module out of all proportion, in a model of several.
-
-    Some layer always takes the most. One is out of proportion when next to nothing else takes time, or when it takes
-    most of it and is the user's own code, has a very large kernel, or computes at a poor rate. A recurrent layer is
-    left alone: it is what such a model is made of.
-    """
-    modules = host.measurement.modules
-    working = [module for module in modules if module.self_s > 0 and module.type not in RECURRENT]
-    if len(working) < FEW_MODULES or host.python_in_forward > PYTHON_IN_FORWARD * host.phase_s(FORWARD.name):
-        return None
-    top = max(working, key=lambda module: (_own_share(modules, module), module.self_s))
-    share = _own_share(modules, top)
-    slow = host.efficiency is not None and host.efficiency < SLOW_RATE
-    odd = is_program_file(top.file) or _large_kernel(top) or slow
-    return top if share >= DOMINANT_ALONE or (share >= DOMINANT and odd) else None
-
-
-def _large_kernel(module: ModuleMeasurement) -> bool:
-    sizes = re.search(r"kernel_size=\(([\d, ]+)\)", module.detail)
-    return sizes is not None and math.prod(int(size) for size in re.findall(r"\d+", sizes[1])) >= LARGE_KERNEL
 
 
 def _culprit(host: HostFeatures, cause: str, top: ModuleMeasurement | None) -> Culprit | None:
