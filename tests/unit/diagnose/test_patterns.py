@@ -232,6 +232,13 @@ def test_input_bound_by_starting_workers_each_epoch(code):
     assert "persistent_workers" in finding.advice[0]
 
 
+def test_workers_that_stay_are_not_told_to_stay(code):
+    kept = loader(start_s=0.07, epochs=20, service_s=0.01, service_cpu_s=0.01, persistent_workers=True)
+    finding = check(match("input-bound", WAITING, loader=kept, sites=training_sites(code)), "input-bound")
+    assert finding.cause != "workers"
+    assert not any("persistent_workers" in line for line in finding.advice)
+
+
 def test_advice_on_workers_looks_at_the_cores(code):
     def advice(**more):
         return " ".join(match("input-bound", WAITING, **more).advice)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from factory import (
     CALL,
+    STEP,
     Source,
     measurement,
     stack,
@@ -45,6 +46,31 @@ def test_compute_bound_by_double_precision(code):
 def test_compute_bound_by_threads_that_are_not_used():
     finding = check(match("compute-bound", model=ModelMeasurement(threads=1), cores=8.0), "compute-bound", headroom=2)
     assert finding.cause == "threads"
+
+
+@pytest.mark.parametrize(
+    ("file", "cause"), [("/program/quant.py", "model"), ("/env/site-packages/torch/x.py", "threads")]
+)
+def test_a_layer_of_the_programs_own_is_blamed_before_threads_that_may_be_limited_on_purpose(file, cause):
+    modules = [module("packed", "Packed", 0.9, file=file), module("a", "Norm", 0.05), module("b", "Norm", 0.05)]
+    finding = match("compute-bound", modules=modules, model=ModelMeasurement(threads=1), cores=2.0)
+    assert finding.cause == cause
+
+
+def test_an_optimizer_of_the_programs_own_is_named_by_what_it_computes(tmp_path, code):
+    text = "class Muon:\n    def step(self):\n        orthogonalize(1)  # step\n\n"
+    text += "def orthogonalize(x):\n    return x @ x.mT  # square\n"
+    muon = Source(tmp_path / "muon.py", text)
+    line = stack(code.at("main", "# optimizer"), STEP, muon.at("step", "# step"), muon.at("orthogonalize", "# square"))
+    finding = match(
+        "compute-bound",
+        {"forward": 0.02, "backward": 0.02, "optimizer": 0.06},
+        model=ModelMeasurement(threads=4),
+        sites=training_sites(code),
+        samples=[line],
+    )
+    assert (finding.cause, finding.culprit.function) == ("optimizer", "orthogonalize")
+    assert "the program's own update" in finding.advice[0]
 
 
 def test_compute_bound_by_the_optimizer(code):

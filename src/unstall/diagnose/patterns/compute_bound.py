@@ -229,9 +229,12 @@ def _cause(host: HostFeatures) -> str | None:
         return "optimizer"
     if dear_gradient(host) is not None:
         return "backward"
-    if _idle_cores(host) >= SPARE_CORE and "cuda" not in measured.model.device:
-        return "threads"
     top = dominant_module(host)
+    leaves_cores = _idle_cores(host) >= SPARE_CORE and "cuda" not in measured.model.device
+    # A limit on threads may be meant, a layer of the program's own that costs more is not.
+    own = top is not None and is_program_file(top.file)
+    if leaves_cores and not (own and _waste(host, "model") > _waste(host, "threads")):
+        return "threads"
     if top is not None:
         return "kernel" if "Conv" in top.type else "model"
     efficiency = host.efficiency
@@ -310,7 +313,8 @@ def _waste(host: HostFeatures, cause: str) -> float:
 
 def _culprit(host: HostFeatures, cause: str, top: ModuleMeasurement | None) -> Culprit | None:
     if cause == "optimizer":
-        return host.caller(optimizer.STEP, share=host.share(OPTIMIZER.name))
+        caller = host.caller(optimizer.STEP, share=host.share(OPTIMIZER.name))
+        return _own_update(host) or caller
     if cause == "threads":
         setter = _thread_setter(host)
         if setter is not None:
@@ -329,6 +333,15 @@ def _culprit(host: HostFeatures, cause: str, top: ModuleMeasurement | None) -> C
         via = f"{top.name or 'the model'}: {top.type}({top.detail})"[:100]
         return msgspec.structs.replace(culprit, via=via)
     return culprit
+
+
+def _own_update(host: HostFeatures) -> Culprit | None:
+    """The function that holds the optimizer's time, where that is the program's own and not a library's."""
+    blamed = host.blame.main_culprit(host.blame.in_phase(OPTIMIZER.name))
+    calling = {(site.file, site.function) for site in host.sites(optimizer.STEP)}
+    if blamed is None or (blamed.file, blamed.function.rpartition(".")[2]) in calling:
+        return None
+    return blamed
 
 
 def _collate(host: HostFeatures) -> Culprit | None:
@@ -363,7 +376,9 @@ def _advice(host: HostFeatures, cause: str, top: ModuleMeasurement | None) -> st
         "torch.no_grad() around what only it is in",
         "padding": "pad a batch to its own longest row, not to a fixed length, and draw batches of rows of like length",
         "backward": gradient.advice if gradient is not None else "",
-        "optimizer": "a cheaper update: fused=True or foreach=True, sparse gradients for large embeddings",
+        "optimizer": "compute less in the program's own update, or for several parameters at once"
+        if _own_update(host) is not None
+        else "a cheaper update: fused=True or foreach=True, sparse gradients for large embeddings",
         "threads": "let torch use the cores: remove torch.set_num_threads / OMP_NUM_THREADS",
         "kernel": f"make {name} cheaper: a smaller kernel, downsampling before it, depthwise-separable",
         "model": f"make {name} cheaper: a fused operator (scaled_dot_product_attention), a smaller size",

@@ -269,7 +269,8 @@ def _only_waits(host: HostFeatures, placed: Placed) -> bool:
 def _cause(host: HostFeatures, loader: LoaderMeasurement, samples: list[Placed]) -> str:
     measured = host.measurement
     wait_s = host.phase_s(DATA_WAIT.name)
-    if loader.workers and loader.start_s >= MOST * wait_s and wait_s > RESTARTING * host.step_s:
+    starting = loader.workers and loader.start_s >= MOST * wait_s and wait_s > RESTARTING * host.step_s
+    if starting and not loader.persistent_workers:  # those that stay only fill the queue again
         return "workers"
     service = loader.service_s
     network = network_share(host, DATA_WAIT.name)
