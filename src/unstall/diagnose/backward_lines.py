@@ -24,7 +24,7 @@ def put_down(samples: Sequence[Placed], operators: Sequence[OperatorLine]) -> li
 
     What is of no line stays where it is, and so does Python code that backward calls.
     """
-    computing = [placed for placed in samples if _in_engine(placed)]
+    computing = [placed for placed in samples if is_in_engine(placed)]
     total_s = sum(line.backward_s for line in operators)
     of_lines = [line for line in operators if line.frames]
     if not computing or not of_lines or total_s <= 0:
@@ -38,10 +38,10 @@ def put_down(samples: Sequence[Placed], operators: Sequence[OperatorLine]) -> li
     left = count(computing) - count(moved)
     stay = _divided(left, [placed.count / count(computing) for placed in computing])
     kept = [_counted(placed, hits) for placed, hits in zip(computing, stay) if hits]
-    return [*(placed for placed in samples if not _in_engine(placed)), *moved, *kept]
+    return [*(placed for placed in samples if not is_in_engine(placed)), *moved, *kept]
 
 
-def _in_engine(placed: Placed) -> bool:
+def is_in_engine(placed: Placed) -> bool:
     """Whether backward was in torch's own code, and in no function of the program's that it calls."""
     frames = placed.sample.frames
     return placed.phase == BACKWARD.name and bool(frames) and bool(_ENGINE.search(frames[-1].file))

@@ -24,7 +24,7 @@ from unstall.diagnose.thresholds import CHANCE, HOLDS
 from unstall.records.measurements import Measurement, SeamSite, Slowing
 from unstall.records.observations import Frame, StackSample
 from unstall.records.report import Caller, Culprit, Hotspot, LineTime
-from unstall.records.vocabulary import DATA_WAIT, OTHER
+from unstall.records.vocabulary import BACKWARD, DATA_WAIT, FORWARD, OTHER
 
 _Line = TypeVar("_Line", bound=LineTime)
 
@@ -64,6 +64,13 @@ class Blame:
     def in_phase(self, *phases: str) -> list[Placed]:
         """Samples of the main thread in these phases or places."""
         return [placed for placed in self.main if placed.phase in phases]
+
+    def of_model(self) -> list[Placed]:
+        """Samples of the main thread at the lines of the model: in forward, and in backward where the line is known."""
+        return [
+            placed for placed in self.in_phase(FORWARD.name, BACKWARD.name)
+            if placed.phase == FORWARD.name or not backward_lines.is_in_engine(placed)
+        ]  # fmt: skip
 
     def grown(self, slowing: Slowing) -> list[Placed]:
         """The main thread's stacks that later steps spend more time in than early ones, counted by how much more.

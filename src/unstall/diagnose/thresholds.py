@@ -111,6 +111,7 @@ TINY_OP_S = Threshold(60e-6, "seconds: calling an operator takes 5 to 30 µs; us
 CALLED_OP_S = Threshold(
     12e-6, "seconds: calling an operator takes 5 to 30 µs, with the Python of its module: the geometric middle"
 )
+SLOW_CALL_S = Threshold(30e-6, "seconds: the longest that calling an operator takes (measured)")
 WEIGHT_S = Threshold(0.4e-9, "seconds a weight: 4 bytes at 10 GB/s, what one core reads of memory")
 IN_UNCOMPILED = Threshold(0.1, "of the model's samples that must be in a function that torch.compile gave up")
 MANY_OPS = Threshold(150, "operators a step: fewer cannot add up to a stall")

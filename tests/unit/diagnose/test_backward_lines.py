@@ -48,6 +48,12 @@ def test_python_code_that_backward_calls_stays_where_it_is(code):
     assert moved == {"Net.forward": 60, "tidy": 40}
 
 
+def test_without_an_account_of_operators_the_model_is_what_forward_shows(code):
+    outside = stack(code.at("train", "# call model"), CALL, code.at("forward", "# forward"), count=20)
+    blame = blamed(code, [], outside)
+    assert blame.main_culprit(blame.of_model()).function == "Net.forward"
+
+
 def test_without_an_account_of_operators_nothing_moves(code):
     for operators in ([], [OperatorLine((), 0.0, 2.0)], [line(code, 0.0, ("train", "# call model"))]):
         (placed,) = blamed(code, operators).in_phase("backward")

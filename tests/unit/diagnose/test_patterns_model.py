@@ -136,6 +136,15 @@ def test_an_even_model_at_a_good_rate_is_not_compute_bound():
     assert match("compute-bound", modules=modules, model=model) is None
 
 
+@pytest.mark.parametrize(("rate", "is_overhead"), [(0.15, True), (0.3, False)])
+def test_operators_as_short_as_a_call_are_overhead_unless_they_compute_as_layers_do(rate, is_overhead):
+    ops = sum(TRAINING[phase] for phase in ("forward", "backward", "optimizer") if phase in TRAINING) / 14e-6
+    flops = rate * 1e11 * ops * 14e-6
+    model = ModelMeasurement(ops=ops, forwards=32, batch_size=1, flops=flops, peak_flops=1e11, threads=4)
+    found = match("overhead-bound", model=model)
+    assert (found is not None and found.cause == "batching") == is_overhead
+
+
 def test_overhead_bound_by_many_small_operators(code):
     model = ModelMeasurement(ops=8000, forwards=1, batch_size=32, flops=1e6, peak_flops=1e11, threads=4)
     samples = [stack(code.at("main", "# model"), CALL, code.at("suppress", "# suppress"))]

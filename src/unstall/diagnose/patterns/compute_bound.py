@@ -327,8 +327,8 @@ def _culprit(host: HostFeatures, cause: str, top: ModuleMeasurement | None) -> C
         return collate
     if cause == "backward" and (gradient := dear_gradient(host)) is not None:
         return _culprit_at(gradient.frame.file, gradient.frame.line, gradient.share)
-    samples = host.blame.in_phase(FORWARD.name, BACKWARD.name)
-    culprit = host.blame.main_culprit(samples) or host.caller(modules.FORWARD, share=host.share(FORWARD.name))
+    in_model = host.blame.main_culprit(host.blame.of_model())
+    culprit = in_model or host.caller(modules.FORWARD, share=host.share(FORWARD.name))
     if culprit is not None and top is not None:
         via = f"{top.name or 'the model'}: {top.type}({top.detail})"[:100]
         return msgspec.structs.replace(culprit, via=via)

@@ -22,6 +22,7 @@ from unstall.diagnose.thresholds import (
     CALLED_OP_S,
     FEW_ITEMS,
     FORWARD_OPS,
+    GOOD_RATE,
     LARGE_MODEL_OPS,
     LEAST_CALL_S,
     LOW_EFFICIENCY,
@@ -33,6 +34,7 @@ from unstall.diagnose.thresholds import (
     OUTRANKS_GROWTH,
     PROMPT_SHARE,
     SEEN,
+    SLOW_CALL_S,
     SMALL_KERNELS,
     SUBMITTING_SHARE,
     TINY_OP_S,
@@ -95,7 +97,9 @@ class OverheadBound(Pattern):
         each = host.unhindered_model_s / model.ops
         efficiency = host.efficiency
         single = (model.batch_size or BATCHED) <= FEW_ITEMS
-        computes = efficiency is not None and efficiency > LOW_EFFICIENCY
+        # What takes no longer than a slow call is mostly the call, unless it computes as layers do.
+        least_rate = GOOD_RATE if each <= SLOW_CALL_S else LOW_EFFICIENCY
+        computes = efficiency is not None and efficiency > least_rate
         # What takes no longer than a call is a small operator, whatever it writes: others write in its place.
         writes = host.writing_share > WRITING and each > CALLED_OP_S
         if each > TINY_OP_S or computes or writes:
@@ -232,7 +236,11 @@ def _culprit(host: HostFeatures, cause: str, calling: list[Placed]) -> Culprit |
         return host.caller(optimizer.STEP, share=host.share(OPTIMIZER.name))
     caller = _one_by_one(host) if cause == "batching" else None
     blame = host.blame
-    return caller or blame.main_culprit(blame.in_phase(FORWARD.name, BACKWARD.name))
+    return (
+        caller
+        or blame.main_culprit(blame.of_model())
+        or blame.main_culprit(blame.in_phase(FORWARD.name, BACKWARD.name))
+    )
 
 
 def _one_by_one(host: HostFeatures) -> Culprit | None:
