@@ -13,7 +13,7 @@ import sys
 import time
 from typing import Any
 
-from unstall.child import op_times, reading
+from unstall.child import handlers, op_times, reading
 
 _UNCOUNTED = (
     "rnn",
@@ -96,8 +96,7 @@ def make_counter() -> Any:
             kwargs = kwargs or {}
             began = time.thread_time()  # one cycle is timed, in which others may take the core
             out = func(*args, **kwargs)
-            if self.times is not None:
-                self.times.add(time.thread_time() - began, sys._getframe(1))
+            self._time(time.thread_time() - began, sys._getframe(1))
             self.ops += 1
             self.written += _written(func, out)
             formula = flop_registry.get(func.overloadpacket)
@@ -112,6 +111,16 @@ def make_counter() -> Any:
             elif any(word in func.overloadpacket.__name__ for word in _UNCOUNTED):
                 self.unknown += 1
             return out
+
+        def _time(self, seconds: float, frame: Any) -> None:
+            if self.times is None:
+                return
+            try:
+                self.times.add(seconds, frame)
+            except Exception as error:
+                if handlers.raised(error):
+                    raise
+                self.times = None
 
     return Counter()
 

@@ -54,7 +54,8 @@ class OperatorTimes:
             return
         node = self._current_node()
         if node is not None:  # else the engine adds the latest node's gradient to one that is there
-            self._last = self._by_node.get(node._sequence_nr()) or self._line(()), node.name()
+            # Of its type: the program may keep a ``name`` of its own on a node of its own.
+            self._last = self._by_node.get(node._sequence_nr()) or self._line(()), type(node).__name__
         line, name = self._last
         line.backward_s += seconds
         line.nodes[name] = line.nodes.get(name, 0.0) + seconds
