@@ -127,7 +127,10 @@ def _scaling(result: ExperimentResult) -> list[str]:
     ratio = result.ratio
     if ratio is None or "ranks" not in (result.experiment.settings or {}):
         return []
-    efficiency, low, high = (percent(1 / value) for value in (ratio.value, ratio.high, ratio.low))
+    slowest, quickest = _finite_interval(ratio)
+    if (slowest, quickest) != (ratio.low, ratio.high):
+        return [f"scaling efficiency {percent(1 / ratio.value)}; too few comparisons tell how sure that is"]
+    efficiency, low, high = (percent(1 / value) for value in (ratio.value, quickest, slowest))
     return [f"scaling efficiency {efficiency} ({low} to {high})"]
 
 

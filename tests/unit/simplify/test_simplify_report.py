@@ -118,6 +118,12 @@ def test_blocks_that_others_disturbed_are_told():
     assert simplified(noted).experiments[0].notes == ["2 blocks were disturbed"]
 
 
+def test_one_comparison_of_a_rank_alone_has_no_interval():
+    alone = make_result(plan.setting("ranks", 1), 1.6, blocks=2)
+    (note,) = simplified(alone).experiments[0].notes
+    assert note.startswith("scaling efficiency 62 %; too few")
+
+
 def test_one_rank_alone_says_what_share_of_its_speed_a_rank_keeps():
     alone = make_result(plan.setting("ranks", 1), 1.6)
     (note,) = simplified(alone).experiments[0].notes

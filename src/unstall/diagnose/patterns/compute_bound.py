@@ -227,16 +227,17 @@ def _cause(host: HostFeatures) -> str | None:
     optimizer, passes = host.phase_s(OPTIMIZER.name), (host.phase_s(FORWARD.name), host.phase_s(BACKWARD.name))
     if optimizer > min(DEAR_OPTIMIZER * host.model_s, max(passes)):
         return "optimizer"
-    if dear_gradient(host) is not None:
-        return "backward"
     top = dominant_module(host)
+    convolves = top is not None and "Conv" in top.type  # dear in forward, too: it is the kernel, not its gradient alone
+    if dear_gradient(host) is not None and not convolves:
+        return "backward"
     leaves_cores = _idle_cores(host) >= SPARE_CORE and "cuda" not in measured.model.device
     # A limit on threads may be meant, a layer of the program's own that costs more is not.
     own = top is not None and is_program_file(top.file)
     if leaves_cores and not (own and _waste(host, "model") > _waste(host, "threads")):
         return "threads"
     if top is not None:
-        return "kernel" if "Conv" in top.type else "model"
+        return "kernel" if convolves else "model"
     efficiency = host.efficiency
     coverage = measured.model.flops_coverage or 0.0
     undisturbed = measured.other_cores < QUIET * measured.cores  # else the rate tells of the neighbours
