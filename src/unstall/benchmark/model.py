@@ -90,7 +90,7 @@ def _arithmetic(main: ProcessRecording, forwards: Spans, loop: Loop, chosen: Boo
 
 
 def operators(main: ProcessRecording, device: str) -> list[OperatorLine]:
-    """The program's lines whose operators have a gradient, the dearest first; none for a model on a ``device``."""
+    """The program's lines whose operators have a gradient, the costliest first; none for a model on a ``device``."""
     if "cuda" in device:
         return []
     return [

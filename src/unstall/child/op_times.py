@@ -15,7 +15,7 @@ from unstall.child import reading
 from unstall.child.user_files import is_program_file
 
 _NO_BACKWARD = -1
-_MOST_TOLD = 64
+_MOST_LINES = 64
 
 Path = tuple[tuple[str, str, int], ...]
 """(file, function, line) of the program's frames, outermost first."""
@@ -60,7 +60,7 @@ class OperatorTimes:
         line.backward_s += seconds
         line.nodes[name] = line.nodes.get(name, 0.0) + seconds
 
-    def told(self) -> list[dict[str, Any]]:
+    def facts(self) -> list[dict[str, Any]]:
         """Those that take time in backward, the most first; those of no line have an empty path."""
         lines = [(path, line) for path, line in self._lines.items() if line.backward_s]
         lines.sort(key=lambda entry: -entry[1].backward_s)
@@ -71,7 +71,7 @@ class OperatorTimes:
                 "backward": line.backward_s,
                 "node": max(line.nodes, key=lambda name: line.nodes[name]),
             }
-            for path, line in lines[:_MOST_TOLD]
+            for path, line in lines[:_MOST_LINES]
         ]
 
     def _line(self, path: Path) -> _Line:

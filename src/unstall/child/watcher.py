@@ -194,7 +194,7 @@ class EarlyWindows:
             written=counter.written,
             known=counter.known,
             unknown=counter.unknown,
-            lines=counter.times.told() if counter.times is not None else [],
+            lines=counter.times.facts() if counter.times is not None else [],
         )
         self._open_modules()
 

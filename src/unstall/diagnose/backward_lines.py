@@ -19,20 +19,22 @@ from unstall.records.vocabulary import BACKWARD
 _ENGINE = re.compile(r"[/\\]torch[/\\]autograd[/\\][^/\\]+$")
 
 
-def put_down(samples: Sequence[Placed], operators: Sequence[OperatorLine]) -> list[Placed]:
+def attributed(samples: Sequence[Placed], shares: Sequence[tuple[OperatorLine, float]]) -> list[Placed]:
     """The same samples, but those in autograd's engine at the lines whose gradients it computes, as many in all.
 
     What is of no line stays where it is, and so does Python code that backward calls.
+
+    Args:
+        samples: of one thread.
+        shares: of backward, by line.
     """
     computing = [placed for placed in samples if is_in_engine(placed)]
-    total_s = sum(line.backward_s for line in operators)
-    of_lines = [line for line in operators if line.frames]
-    if not computing or not of_lines or total_s <= 0:
+    if not computing or not shares:
         return list(samples)
-    weights = [line.backward_s / total_s for line in of_lines]
+    weights = [share for _, share in shares]
     moved = [
         _at_line(computing[0], line, hits)
-        for line, hits in zip(of_lines, _divided(count(computing), [*weights, 1 - sum(weights)]))
+        for (line, _), hits in zip(shares, _divided(count(computing), [*weights, 1 - sum(weights)]))
         if hits
     ]
     left = count(computing) - count(moved)

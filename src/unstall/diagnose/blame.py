@@ -56,7 +56,7 @@ class Blame:
                     self.ranks[roles[sample.pid]].append(placer.place(sample))
             elif sample.pid in measurement.worker_pids or not measurement.ranks:
                 self.workers.append(Placed(sample, DATA_WAIT.name, program_frames(sample.frames)))
-        self.main = backward_lines.put_down(self.main, measurement.operators)
+        self.main = backward_lines.attributed(self.main, measurement.backward_shares)
         self.total = count(self.main)
         self.loops = loop_functions(self.main, measurement.sites)
         """The functions that run the training loop."""

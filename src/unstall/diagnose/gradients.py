@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-import msgspec
-
 from unstall.diagnose.features import HostFeatures
-from unstall.diagnose.thresholds import DEAR_GRADIENT, GRADIENT_RATIO
+from unstall.diagnose.thresholds import COSTLY_GRADIENT, GRADIENT_RATIO
 from unstall.records.measurements import OperatorLine
 from unstall.records.observations import Frame
 from unstall.records.vocabulary import BACKWARD
@@ -38,7 +35,7 @@ _ELSE = "look for an operator with a cheaper gradient, and `detach()` what nothi
 
 
 @dataclass(frozen=True)
-class DearGradient:
+class CostlyGradient:
     """A line whose gradient takes a good part of the step, and many times what the line's own operators take."""
 
     frame: Frame
@@ -63,30 +60,18 @@ class DearGradient:
         return next((advice for node, advice in _ADVICE if re.match(node, self.node)), _ELSE)
 
 
-def dear_gradient(host: HostFeatures) -> DearGradient | None:
-    """The dearest line of the step, if it is that dear."""
-    operators = host.measurement.operators
-    total_s = sum(line.backward_s for line in operators)
-    dearest = max(_by_line(operators), key=lambda line: line.backward_s, default=None)
-    if dearest is None or total_s <= 0:
+def costly_gradient(host: HostFeatures) -> CostlyGradient | None:
+    """The costliest line of backward, if it is that costly."""
+    lines: dict[Frame, list[tuple[OperatorLine, float]]] = defaultdict(list)  # however they are reached
+    for line, share in host.measurement.backward_shares:
+        lines[line.frames[-1]].append((line, share))
+    if not lines:
         return None
-    share = host.share(BACKWARD.name) * dearest.backward_s / total_s
-    ratio = dearest.backward_s / max(dearest.forward_s, 1e-9)
-    is_dear = share >= DEAR_GRADIENT and ratio >= GRADIENT_RATIO
-    return DearGradient(dearest.frames[-1], dearest.node, share, ratio) if is_dear else None
-
-
-def _by_line(operators: Iterable[OperatorLine]) -> list[OperatorLine]:
-    """One for each line of the program, however it is reached."""
-    lines: dict[Frame, list[OperatorLine]] = defaultdict(list)
-    for each in operators:
-        if each.frames:
-            lines[each.frames[-1]].append(each)
-    return [
-        msgspec.structs.replace(
-            max(alike, key=lambda each: each.backward_s),
-            forward_s=sum(each.forward_s for each in alike),
-            backward_s=sum(each.backward_s for each in alike),
-        )
-        for alike in lines.values()
-    ]
+    alike = max(lines.values(), key=lambda alike: sum(share for _, share in alike))
+    share = host.share(BACKWARD.name) * sum(share for _, share in alike)
+    forward_s, backward_s = (sum(getattr(line, name) for line, _ in alike) for name in ("forward_s", "backward_s"))
+    ratio = backward_s / max(forward_s, 1e-9)
+    if share < COSTLY_GRADIENT or ratio < GRADIENT_RATIO:
+        return None
+    costliest, _ = max(alike, key=lambda pair: pair[1])
+    return CostlyGradient(costliest.frames[-1], costliest.node, share, ratio)

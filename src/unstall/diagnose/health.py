@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from unstall.diagnose.features import HostFeatures
-from unstall.diagnose.gradients import dear_gradient
+from unstall.diagnose.gradients import costly_gradient
 from unstall.diagnose.thresholds import (
     ACCOUNTED,
     BATCHED,
@@ -40,7 +40,7 @@ def objections(host: HostFeatures) -> list[str]:
         )
     if computes_on_padding(host):
         lines.append(f"{percent(model.padding)} of the positions in a batch are padding")
-    gradient = dear_gradient(host)
+    gradient = costly_gradient(host)
     if gradient is not None:
         lines.append(gradient.sentence)
     return [*lines, *_slow_arithmetic(host)]

@@ -92,7 +92,7 @@ LARGE_MODEL_OPS = Threshold(2000, "operators a call: so many are no item's, what
 DEAR_OPTIMIZER = Threshold(0.4, "of the model's time: an update costs a few passes over the weights, never so much")
 UNUSED_GRADIENTS = Threshold(0.1, "share of a step that computes gradients for no optimizer: without it, 1.1x")
 PADDING = Threshold(0.25, "share of a step that computes on padding: without it, 1.33x; less is usual")
-DEAR_GRADIENT = Threshold(0.2, "share of a step that the gradient of one line takes: without it, 1.25x")
+COSTLY_GRADIENT = Threshold(0.2, "share of a step that the gradient of one line takes: without it, 1.25x")
 GRADIENT_RATIO = Threshold(
     5.0, "times what the operators take: for products of matrices and convolutions it is 2, for normalisations up to 4"
 )

@@ -284,7 +284,7 @@ class Measurement(msgspec.Struct, frozen=True):
     generation: Generation | None = None
     modules: Sequence[ModuleMeasurement] = msgspec.field(default_factory=list)
     operators: Sequence[OperatorLine] = ()
-    """Those with a gradient, the dearest first; none where they run on a device, and their calls tell nothing."""
+    """Those with a gradient, the costliest first; none where they run on a device, and their calls tell nothing."""
     world_size: int = 1
     """Ranks of the program, seen or not."""
     ranks: Sequence[RankMeasurement] = msgspec.field(default_factory=list)
@@ -330,6 +330,12 @@ class Measurement(msgspec.Struct, frozen=True):
     spans: Sequence[SpanTime] = msgspec.field(default_factory=list)
     """The user's own spans, over the whole run and all processes."""
     startup: Startup | None = None
+
+    @property
+    def backward_shares(self) -> list[tuple[OperatorLine, float]]:
+        """The program's lines whose operators have a gradient, each with its share of backward; the costliest first."""
+        total_s = sum(line.backward_s for line in self.operators)
+        return [(line, line.backward_s / total_s) for line in self.operators if line.frames and total_s > 0]
 
     @property
     def has_peers(self) -> bool:

@@ -127,10 +127,9 @@ def _scaling(result: ExperimentResult) -> list[str]:
     ratio = result.ratio
     if ratio is None or "ranks" not in (result.experiment.settings or {}):
         return []
-    slowest, quickest = _finite_interval(ratio)
-    if (slowest, quickest) != (ratio.low, ratio.high):
+    if math.isinf(ratio.half_width):
         return [f"scaling efficiency {percent(1 / ratio.value)}; too few comparisons tell how sure that is"]
-    efficiency, low, high = (percent(1 / value) for value in (ratio.value, quickest, slowest))
+    efficiency, low, high = (percent(1 / value) for value in (ratio.value, ratio.high, ratio.low))
     return [f"scaling efficiency {efficiency} ({low} to {high})"]
 
 

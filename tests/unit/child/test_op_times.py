@@ -58,7 +58,7 @@ def program(tmp_path):
 def told(net, ids, step):
     with Clock() as clock:
         step(net, ids)
-    return clock.times.told()
+    return clock.times.facts()
 
 
 def line_of(snippet):
@@ -90,7 +90,7 @@ def test_what_no_line_of_the_program_calls_has_no_path():
     x = torch.ones(3, requires_grad=True)
     with Clock() as clock:
         space["step"](x, None)
-    assert [each["path"] for each in clock.times.told() if not each["path"]] == [()]
+    assert [each["path"] for each in clock.times.facts() if not each["path"]] == [()]
     assert x.grad.tolist() == [2.0] * 3
 
 
@@ -109,7 +109,7 @@ def test_more_lines_than_are_kept_are_one():
 
         with Timed():
             space[source[4]](x).sum().backward()
-    assert len(times.told()) <= 2
+    assert len(times.facts()) <= 2
 
 
 def test_a_torch_that_tells_nothing_is_not_asked():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from factory import features
 
-from unstall.diagnose.gradients import dear_gradient
+from unstall.diagnose.gradients import costly_gradient
 from unstall.diagnose.health import objections
 from unstall.records.measurements import OperatorLine
 from unstall.records.observations import Frame
@@ -24,7 +24,7 @@ def test_the_dearest_line_with_all_paths_to_it():
         OperatorLine((LOOP,), 0.1, 3.0, "AddBackward0"),
         OperatorLine((TABLE,), 2.0, 4.0, "AddmmBackward0"),
     ]
-    found = dear_gradient(host(operators))
+    found = costly_gradient(host(operators))
     assert (found.frame, found.node, found.share) == (LOOP, "SliceBackward0", pytest.approx(0.8 * 0.6))
     assert found.sentence == (
         "the gradient of one line takes 48 % of a step, 10× what its operators take in forward: SliceBackward0"
@@ -37,7 +37,7 @@ def test_the_dearest_line_with_all_paths_to_it():
     ("node", "word"), [("EmbeddingBackward0", "sparse=True"), ("IndexBackward0", "index_select"), ("Mine", "detach")]
 )
 def test_the_advice_is_of_the_operator(node, word):
-    assert word in dear_gradient(host([OperatorLine((TABLE,), 0.1, 5.0, node)])).advice
+    assert word in costly_gradient(host([OperatorLine((TABLE,), 0.1, 5.0, node)])).advice
 
 
 @pytest.mark.parametrize(
@@ -50,4 +50,4 @@ def test_the_advice_is_of_the_operator(node, word):
     ],
 )
 def test_what_is_not_dear(operators):
-    assert dear_gradient(host(operators)) is None
+    assert costly_gradient(host(operators)) is None

@@ -9,15 +9,16 @@ the way: only faster kernels make the step shorter.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
 from unstall.child.seams import modules, optimizer
 from unstall.child.user_files import is_program_file
-from unstall.diagnose import claims, source
+from unstall.diagnose import claims, placing, source
 from unstall.diagnose.dominant_module import dominant_module, own_share
 from unstall.diagnose.features import HostFeatures
-from unstall.diagnose.gradients import dear_gradient
+from unstall.diagnose.gradients import CostlyGradient, costly_gradient
 from unstall.diagnose.health import computes_on_padding, wastes_gradients
 from unstall.diagnose.patterns.base import BY_REWRITING, Features, Pattern, UsualRemedy, at, of_step, part, worth
 from unstall.diagnose.ranks import waits_unrecorded
@@ -133,21 +134,21 @@ class ComputeBound(Pattern):
         model_s = host.model_s
         if model_s < MODEL_SHARE * host.step_s:
             return None
-        cause = _cause(host)
+        suspects = _Suspects.of(host)
+        cause = _cause(host, suspects)
         if cause is None:
             return None
         share = model_s / host.step_s
-        top = dominant_module(host)
-        sure = cause in ("precision", "gradients", "backward", "optimizer") or top
+        sure = cause in ("precision", "gradients", "backward", "optimizer") or suspects.module
         return self.finding(
             cause=cause,
-            culprit=_culprit(host, cause, top),
+            culprit=_culprit(host, cause, suspects),
             share=share,
             phases=() if host.python_in_forward else self.phases,
-            headroom=host.headroom_without(_waste(host, cause)),
+            headroom=host.headroom_without(_waste(host, cause, suspects)),
             confidence="low" if waits_unrecorded(host.measurement) else "high" if sure else "medium",
-            evidence=_evidence(host, cause, top),
-            advice=[_advice(host, cause, top)],
+            evidence=_evidence(host, cause, suspects),
+            advice=[_advice(cause, suspects)],
         )
 
     def on_device(self, device: TraceFeatures) -> Finding | None:
@@ -216,8 +217,21 @@ class ComputeBound(Pattern):
         return f"{part(finding)} is model math{at(finding.culprit, ', above all in ')}"
 
 
-def _cause(host: HostFeatures) -> str | None:
-    measured = host.measurement
+class _Suspects(NamedTuple):
+    """What of the model may be out of proportion; None for what is not."""
+
+    module: ModuleMeasurement | None
+    gradient: CostlyGradient | None
+    update: Culprit | None
+    """The function that holds the optimizer's time, where that is the program's own and not a library's."""
+
+    @classmethod
+    def of(cls, host: HostFeatures) -> _Suspects:
+        return cls(dominant_module(host), costly_gradient(host), _own_update(host))
+
+
+def _cause(host: HostFeatures, suspects: _Suspects) -> str | None:
+    measured, top = host.measurement, suspects.module
     if measured.model.dtype == "torch.float64":
         return "precision"
     if wastes_gradients(host):
@@ -227,14 +241,13 @@ def _cause(host: HostFeatures) -> str | None:
     optimizer, passes = host.phase_s(OPTIMIZER.name), (host.phase_s(FORWARD.name), host.phase_s(BACKWARD.name))
     if optimizer > min(DEAR_OPTIMIZER * host.model_s, max(passes)):
         return "optimizer"
-    top = dominant_module(host)
-    convolves = top is not None and "Conv" in top.type  # dear in forward, too: it is the kernel, not its gradient alone
-    if dear_gradient(host) is not None and not convolves:
+    convolves = top is not None and "Conv" in top.type  # costly in forward, too: it is the kernel, not its gradient
+    if suspects.gradient is not None and not convolves:
         return "backward"
     leaves_cores = _idle_cores(host) >= SPARE_CORE and "cuda" not in measured.model.device
     # A limit on threads may be meant, a layer of the program's own that costs more is not.
     own = top is not None and is_program_file(top.file)
-    if leaves_cores and not (own and _waste(host, "model") > _waste(host, "threads")):
+    if leaves_cores and not (own and _waste(host, "model", suspects) > _waste(host, "threads", suspects)):
         return "threads"
     if top is not None:
         return "kernel" if convolves else "model"
@@ -246,8 +259,8 @@ def _cause(host: HostFeatures) -> str | None:
     return None
 
 
-def _evidence(host: HostFeatures, cause: str, top: ModuleMeasurement | None) -> list[str]:
-    measured, model_s = host.measurement, host.model_s
+def _evidence(host: HostFeatures, cause: str, suspects: _Suspects) -> list[str]:
+    measured, model_s, top = host.measurement, host.model_s, suspects.module
     lines = [f"forward, backward and optimizer take {of_step(model_s / host.step_s, model_s)}"]
     if cause == "precision":
         lines.append("its parameters are float64: twice the memory and half the arithmetic rate of float32 or worse")
@@ -258,8 +271,8 @@ def _evidence(host: HostFeatures, cause: str, top: ModuleMeasurement | None) -> 
     if cause == "padding":
         everywhere = f", {percent(measured.model.spare)} in every row" if measured.model.spare else ""
         lines.append(f"{percent(measured.model.padding)} of the positions in a batch are padding{everywhere}")
-    if cause == "backward" and (gradient := dear_gradient(host)) is not None:
-        lines.append(gradient.sentence)
+    if cause == "backward" and suspects.gradient is not None:
+        lines.append(suspects.gradient.sentence)
     if cause == "threads":
         idle = f"{_idle_cores(host):.1f} of them are idle"
         lines.append(f"torch computes on {measured.model.threads} of {measured.cores:g} cores; {idle}")
@@ -289,7 +302,7 @@ def _idle_cores(host: HostFeatures) -> float:
     return max(0.0, measured.cores - max(host.used_cores, threads)) / max(1, len(measured.ranks))
 
 
-def _waste(host: HostFeatures, cause: str) -> float:
+def _waste(host: HostFeatures, cause: str, suspects: _Suspects) -> float:
     """Seconds a step that would be saved if what is blamed cost nothing."""
     measured, model_s = host.measurement, host.model_s
     if cause == "precision":
@@ -300,22 +313,20 @@ def _waste(host: HostFeatures, cause: str) -> float:
         return host.phase_s(BACKWARD.name) * measured.model.unused_gradients
     if cause == "padding":
         return host.phase_s(FORWARD.name, BACKWARD.name) * measured.model.padding
-    if cause == "backward" and (gradient := dear_gradient(host)) is not None:
-        return gradient.share * host.step_s
+    if cause == "backward" and suspects.gradient is not None:
+        return suspects.gradient.share * host.step_s
     if cause == "threads":
         threads = measured.model.threads
         return model_s * (1 - threads / (threads + _idle_cores(host)))
-    top = dominant_module(host)
     passes = host.phase_s(FORWARD.name, BACKWARD.name)
-    if top is not None:
-        return passes * own_share(measured.modules, top)
+    if suspects.module is not None:
+        return passes * own_share(measured.modules, suspects.module)
     return passes * (1 - (host.efficiency or 0.0))  # at the machine's peak the arithmetic alone would be left
 
 
-def _culprit(host: HostFeatures, cause: str, top: ModuleMeasurement | None) -> Culprit | None:
+def _culprit(host: HostFeatures, cause: str, suspects: _Suspects) -> Culprit | None:
     if cause == "optimizer":
-        caller = host.caller(optimizer.STEP, share=host.share(OPTIMIZER.name))
-        return _own_update(host) or caller
+        return suspects.update or host.caller(optimizer.STEP, share=host.share(OPTIMIZER.name))
     if cause == "threads":
         setter = _thread_setter(host)
         if setter is not None:
@@ -326,10 +337,11 @@ def _culprit(host: HostFeatures, cause: str, top: ModuleMeasurement | None) -> C
         return _culprit_at(model.file, model.line, host.share(BACKWARD.name), via)
     if cause == "padding" and (collate := _collate(host)) is not None:
         return collate
-    if cause == "backward" and (gradient := dear_gradient(host)) is not None:
+    if cause == "backward" and (gradient := suspects.gradient) is not None:
         return _culprit_at(gradient.frame.file, gradient.frame.line, gradient.share)
     in_model = host.blame.main_culprit(host.blame.of_model())
     culprit = in_model or host.caller(modules.FORWARD, share=host.share(FORWARD.name))
+    top = suspects.module
     if culprit is not None and top is not None:
         via = f"{top.name or 'the model'}: {top.type}({top.detail})"[:100]
         return msgspec.structs.replace(culprit, via=via)
@@ -337,10 +349,9 @@ def _culprit(host: HostFeatures, cause: str, top: ModuleMeasurement | None) -> C
 
 
 def _own_update(host: HostFeatures) -> Culprit | None:
-    """The function that holds the optimizer's time, where that is the program's own and not a library's."""
     blamed = host.blame.main_culprit(host.blame.in_phase(OPTIMIZER.name))
     calling = {(site.file, site.function) for site in host.sites(optimizer.STEP)}
-    if blamed is None or (blamed.file, blamed.function.rpartition(".")[2]) in calling:
+    if blamed is None or (blamed.file, placing.short(blamed.function)) in calling:
         return None
     return blamed
 
@@ -368,9 +379,9 @@ def _culprit_at(file: str, line: int, share: float, via: str = "") -> Culprit:
     return Culprit(function=name, file=file, line=line, share=share, code=code, via=via)
 
 
-def _advice(host: HostFeatures, cause: str, top: ModuleMeasurement | None) -> str:
+def _advice(cause: str, suspects: _Suspects) -> str:
+    top, gradient = suspects.module, suspects.gradient
     name = f"{top.name} ({top.type})" if top else "the model"
-    gradient = dear_gradient(host)
     return {
         "precision": "use float32 (model.float(), no set_default_dtype(float64)), or bfloat16",
         "gradients": "compute no gradients that nothing uses: requires_grad_(False) for what is not trained, and "
@@ -378,7 +389,7 @@ def _advice(host: HostFeatures, cause: str, top: ModuleMeasurement | None) -> st
         "padding": "pad a batch to its own longest row, not to a fixed length, and draw batches of rows of like length",
         "backward": gradient.advice if gradient is not None else "",
         "optimizer": "compute less in the program's own update, or for several parameters at once"
-        if _own_update(host) is not None
+        if suspects.update is not None
         else "a cheaper update: fused=True or foreach=True, sparse gradients for large embeddings",
         "threads": "let torch use the cores: remove torch.set_num_threads / OMP_NUM_THREADS",
         "kernel": f"make {name} cheaper: a smaller kernel, downsampling before it, depthwise-separable",

@@ -10,7 +10,7 @@ from unstall.optimize.context import RemedyContext
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
 from unstall.optimize.source.errors import SourceError
-from unstall.optimize.source.parts import Whole, at_once, wholes
+from unstall.optimize.source.parts import SlicedTensor, sliced_once, sliced_tensors
 from unstall.optimize.thresholds import LEAST_SHARE, PARTS_AT_ONCE_SAVE
 from unstall.records.vocabulary import BACKWARD
 from unstall.text.units import percent
@@ -37,31 +37,30 @@ class PartsAtOnce(Remedy):
 
 
 def _slices(context: RemedyContext) -> dict[tuple[Path, int], float]:
-    """By file and line: share of the step that the gradients of slices take, where they are the dearest of a line."""
-    operators = context.measurement.operators
-    total_s = sum(line.backward_s for line in operators)
+    """By file and line: share of the step that the gradients of slices take, where they are the costliest of a line."""
     shares: dict[tuple[Path, int], float] = {}
-    for each in operators:
-        if each.frames and each.node.startswith(_NODES):
-            path = context.user_file(each.frames[-1].file)
-            if path is not None:
-                place = path, each.frames[-1].line
-                shares[place] = shares.get(place, 0.0) + context.share(BACKWARD.name) * each.backward_s / total_s
+    for line, share in context.measurement.backward_shares:
+        path = context.user_file(line.frames[-1].file)
+        if path is not None and line.node.startswith(_NODES):
+            place = path, line.frames[-1].line
+            shares[place] = shares.get(place, 0.0) + context.share(BACKWARD.name) * share
     return shares
 
 
-def _found(context: RemedyContext, of_line: dict[tuple[Path, int], float]) -> Iterator[tuple[Path, Whole, float]]:
-    """Each variable once, with the share of its dearest line."""
+def _found(
+    context: RemedyContext, of_line: dict[tuple[Path, int], float]
+) -> Iterator[tuple[Path, SlicedTensor, float]]:
+    """Each variable once, with the share of its costliest line."""
     seen = set()
     for (path, line), share in sorted(of_line.items(), key=lambda item: -item[1]):
         with suppress(SourceError):
-            for whole in wholes(context.sources.module(path), line):
+            for whole in sliced_tensors(context.sources.module(path), line):
                 if (path, whole.loop, whole.name) not in seen:
                     seen.add((path, whole.loop, whole.name))
                     yield path, whole, share
 
 
-def _proposal(context: RemedyContext, path: Path, whole: Whole, share: float) -> Proposal:
+def _proposal(context: RemedyContext, path: Path, whole: SlicedTensor, share: float) -> Proposal:
     module = context.sources.module(path)
     if share < LEAST_SHARE:
         raise NotApplicable(f"the gradients of the parts of {whole.name} take {percent(share)} of the step")
@@ -69,7 +68,7 @@ def _proposal(context: RemedyContext, path: Path, whole: Whole, share: float) ->
         f"the parts of {whole.name} at once ({path.name}:{module.first_line(whole.loop)})",
         speedup_without(share, PARTS_AT_ONCE_SAVE),
         f"the gradients of its slices take {percent(share)} of the step",
-        sources=context.sources.with_module(path, at_once(module, whole)),
+        sources=context.sources.with_module(path, sliced_once(module, whole)),
         key=f"{path.name}:{whole.function.name.value}:{whole.name}",
         lines=Lines.of(path, module, whole.loop),
     )

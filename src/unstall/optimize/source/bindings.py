@@ -84,6 +84,14 @@ def changes_in_place(module: SourceModule, node: cst.CSTNode) -> bool:
     return False
 
 
+def may_change_in_place(module: SourceModule, node: cst.CSTNode) -> bool:
+    """Whether what an expression stands for is changed there: by a statement, a method, or as a call's ``out``."""
+    above = module.parent(node)
+    is_added_to = isinstance(above, cst.AugAssign) and above.target is node
+    is_out = isinstance(above, cst.Arg) and above.keyword is not None and above.keyword.value == "out"
+    return is_added_to or is_out or changes_in_place(module, node)
+
+
 def mutates(call: cst.Call) -> bool:
     """Whether a method changes the object that it is called of, by its name or because it is told to."""
     if not isinstance(call.func, cst.Attribute):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from unstall.optimize.source.bindings import changes_in_place
+from unstall.optimize.source.bindings import may_change_in_place
 from unstall.optimize.source.edit import edited, put
 from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.module import SourceModule, is_reference
@@ -59,10 +59,7 @@ def refuse_changes_in_place(module: SourceModule, join: Join) -> None:
         is_same = node.attr.value == last if isinstance(node, cst.Attribute) else module.code(node) == spelled
         if not is_same:
             continue
-        above = module.parent(node)
-        is_out = isinstance(above, cst.Arg) and above.keyword is not None and above.keyword.value == "out"
-        is_added_to = isinstance(above, cst.AugAssign) and above.target is node
-        if is_out or is_added_to or changes_in_place(module, node):
+        if may_change_in_place(module, node):
             raise AnalysisRefused(f"line {module.first_line(node)} changes {spelled} in place")
 
 

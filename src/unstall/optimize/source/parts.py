@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import libcst as cst
 from libcst.metadata import Assignment, ExpressionContext
 
-from unstall.optimize.source.bindings import changes_in_place
+from unstall.optimize.source.bindings import may_change_in_place
 from unstall.optimize.source.edit import Edit, edited, put, statement
 from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.module import SourceModule
@@ -19,7 +19,7 @@ _METHODS = ("select", "narrow")
 
 
 @dataclass(frozen=True)
-class Whole:
+class SlicedTensor:
     """A local variable whose parts a loop takes."""
 
     function: cst.FunctionDef
@@ -30,22 +30,22 @@ class Whole:
     """Where it is asked for a part."""
 
 
-def wholes(module: SourceModule, line: int) -> Iterator[Whole]:
+def sliced_tensors(module: SourceModule, line: int) -> Iterator[SlicedTensor]:
     """Those that a line takes the parts of, in a loop that it is in."""
     names = [
         node for node in module.all(cst.Name)
         if module.is_on(node, line) and _takes_part(module, node)
     ]  # fmt: skip
     for name in {node.value: node for node in names}.values():
-        whole = _whole(module, name)
+        whole = _sliced(module, name)
         if whole is not None:
             yield whole
 
 
-def at_once(module: SourceModule, whole: Whole) -> cst.Module:
+def sliced_once(module: SourceModule, whole: SlicedTensor) -> cst.Module:
     """The tree in which the parts are taken at once. Raises SourceError where that may change what the loop does."""
     for node in module.inside(whole.loop):
-        if isinstance(node, cst.Name) and node.value == whole.name and _may_change(module, node):
+        if isinstance(node, cst.Name) and node.value == whole.name and may_change_in_place(module, node):
             raise AnalysisRefused(f"line {module.first_line(node)} may change {whole.name} in place")
     taken = {node.value for node in module.all(cst.Name)}
     name = next(name for name in _names(whole.name) if name not in taken)
@@ -75,7 +75,7 @@ def _takes_part(module: SourceModule, node: cst.Name) -> bool:
     return False
 
 
-def _whole(module: SourceModule, name: cst.Name) -> Whole | None:
+def _sliced(module: SourceModule, name: cst.Name) -> SlicedTensor | None:
     function = module.enclosing(name, cst.FunctionDef)
     if function is None:
         return None
@@ -100,11 +100,4 @@ def _whole(module: SourceModule, name: cst.Name) -> Whole | None:
         node for node in module.inside(loop)
         if isinstance(node, cst.Name) and node.value == name.value and _takes_part(module, node)
     )  # fmt: skip
-    return Whole(function, loop, name.value, reads)
-
-
-def _may_change(module: SourceModule, node: cst.Name) -> bool:
-    above = module.parent(node)
-    is_added_to = isinstance(above, cst.AugAssign) and above.target is node
-    is_out = isinstance(above, cst.Arg) and above.keyword is not None and above.keyword.value == "out"
-    return is_added_to or is_out or changes_in_place(module, node)
+    return SlicedTensor(function, loop, name.value, reads)

@@ -12,7 +12,7 @@ from unstall.optimize.remedies.base import NotApplicable
 from unstall.optimize.remedies.parts_at_once import REMEDY
 from unstall.optimize.runtime.tensor_parts import _TensorParts
 from unstall.optimize.source.errors import AnalysisRefused
-from unstall.optimize.source.parts import at_once, wholes
+from unstall.optimize.source.parts import sliced_once, sliced_tensors
 from unstall.records.measurements import OperatorLine
 from unstall.records.observations import Frame
 
@@ -31,8 +31,8 @@ class Net(torch.nn.Module):
 
 def rewritten(source, line):
     module = make_module(source)
-    (whole,) = wholes(module, line)
-    return at_once(module, whole).code
+    (whole,) = sliced_tensors(module, line)
+    return sliced_once(module, whole).code
 
 
 def gradient(source):
@@ -99,16 +99,16 @@ def test_what_is_no_whole(change):
     source = CELL.replace(*change)
     assert source != CELL
     line = next(number for number, line in enumerate(source.splitlines(), 1) if "h = h +" in line)
-    assert list(wholes(make_module(source), line)) == []
+    assert list(sliced_tensors(make_module(source), line)) == []
 
 
 @pytest.mark.parametrize("inner", ["feats[:, t] = 0", "feats.mul_(2)", "torch.exp(h, out=feats)"])
 def test_what_the_loop_changes_is_left_alone(inner):
     source = CELL.replace("            h = h", f"            {inner}\n            h = h")
     module = make_module(source)
-    (whole,) = wholes(module, 10)
+    (whole,) = sliced_tensors(module, 10)
     with pytest.raises(AnalysisRefused, match="line 9 may change feats"):
-        at_once(module, whole)
+        sliced_once(module, whole)
 
 
 KEYS = st.one_of(
