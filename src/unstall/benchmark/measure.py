@@ -116,6 +116,7 @@ def measure(
         generation=generated,
         modules=model_facts.modules(main),
         operators=model_facts.operators(main, the_model.device),
+        recomputation=model_facts.recomputation(main, loop, chosen, the_model.device),
         world_size=main.identity.world_size if main.identity else 1,
         ranks=the_ranks,
         unseen_ranks=ranks.unseen(main, the_ranks),

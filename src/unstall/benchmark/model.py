@@ -13,7 +13,13 @@ from unstall.benchmark.steps import Bools, Loop, main_spans, of_models, primary
 from unstall.child.layout import MODULE, NOGRAD
 from unstall.child.seams.modules import FORWARD
 from unstall.child.seams.optimizer import STEP
-from unstall.records.measurements import ModelMeasurement, ModuleMeasurement, OperatorLine
+from unstall.records.measurements import (
+    DroppedGradients,
+    ModelMeasurement,
+    ModuleMeasurement,
+    OperatorLine,
+    Recomputation,
+)
 from unstall.records.observations import Frame
 from unstall.records.report import Generation
 
@@ -31,9 +37,9 @@ def measure(
         generated: the mean request, where a step is one: says how many sequences a call is for.
     """
     spans = main_spans(main)
-    forwards = spans[(spans["name"] == main.ids.get(FORWARD.event, -1)) & (spans["flags"] & MODULE == 0)]
+    forwards = _forwards(spans, main)
     threads = int((main.first("torch") or {}).get("threads", 0))
-    arithmetic = _arithmetic(main, forwards, loop, chosen)
+    arithmetic = _arithmetic(main, loop, chosen)
     if not len(forwards):
         return ModelMeasurement(peak_flops=peak_flops, threads=threads, **arithmetic)
     root = primary(of_models(main, forwards))
@@ -55,6 +61,7 @@ def measure(
         gradients=int(parts.get("gradients", 0)),
         updated=int(parts.get("updated", 0)),
         idle_parts=tuple(parts.get("idle", ())),
+        dropped=_dropped(main),
         padding=_mean(batches, "padding"),
         spare=_mean(batches, "spare"),
         threads=threads,
@@ -70,15 +77,37 @@ def _mean(facts: Sequence[Mapping[str, Any]], name: str) -> float:
     return float(np.mean([fact.get(name, 0.0) for fact in facts])) if facts else 0.0
 
 
-def _arithmetic(main: ProcessRecording, forwards: Spans, loop: Loop, chosen: Bools) -> dict[str, Any]:
+def _forwards(spans: Spans, main: ProcessRecording) -> Spans:
+    """The outermost calls of models."""
+    return spans[(spans["name"] == main.ids.get(FORWARD.event, -1)) & (spans["flags"] & MODULE == 0)]
+
+
+def _cycles_per_step(main: ProcessRecording, fact: Mapping[str, Any], loop: Loop, chosen: Bools) -> float:
+    """How many of the cycles that operators were counted in are in a measured step, mean."""
+    by_forward = fact["per"] == FORWARD.event
+    each = _forwards(main_spans(main), main) if by_forward else primary(main.named(STEP.event, main_only=False))
+    return _count(primary(each), loop, chosen) if len(each) else 0.0
+
+
+def _dropped(main: ProcessRecording) -> DroppedGradients | None:
+    fact = main.first("dropped")
+    if fact is None or not fact["backward"]:
+        return None
+    return DroppedGradients(_frames(fact["path"]), fact["model"], min(1.0, fact["seconds"] / fact["backward"]))
+
+
+def _frames(path: Sequence[tuple[str, str, int]]) -> tuple[Frame, ...]:
+    return tuple(Frame(function, file, int(line)) for file, function, line in path)
+
+
+def _arithmetic(main: ProcessRecording, loop: Loop, chosen: Bools) -> dict[str, Any]:
     """The fields of the measurement that operators were counted for, a step; none where they were not."""
     fields: dict[str, Any] = {}
     for fact in main.facts.get("flops", []):
         if fact.get("compiled"):
             fields["compiled"] = True
             continue
-        each = forwards if fact["per"] == FORWARD.event else primary(main.named(STEP.event, main_only=False))
-        per_step = _count(primary(each), loop, chosen) if len(each) else 0.0
+        per_step = _cycles_per_step(main, fact, loop, chosen) / fact.get("cycles", 1)
         heavy = fact["known"] + fact["unknown"]
         fields |= {
             "flops": fact["flops"] * per_step,
@@ -95,7 +124,7 @@ def operators(main: ProcessRecording, device: str) -> list[OperatorLine]:
         return []
     return [
         OperatorLine(
-            frames=tuple(Frame(function, file, int(line)) for file, function, line in each["path"]),
+            frames=_frames(each["path"]),
             forward_s=each["forward"],
             backward_s=each["backward"],
             node=each["node"],
@@ -103,6 +132,23 @@ def operators(main: ProcessRecording, device: str) -> list[OperatorLine]:
         for fact in main.facts.get("flops", [])
         for each in fact.get("lines", ())
     ]
+
+
+def recomputation(main: ProcessRecording, loop: Loop, chosen: Bools, device: str) -> Recomputation | None:
+    """What is computed again, scaled to a measured step; None for a model on a ``device``, or where nothing is."""
+    fact = next((fact for fact in main.facts.get("flops", []) if fact.get("recomputed")), None)
+    if fact is None or "cuda" in device:
+        return None
+    again, per_step = fact["recomputed"], _cycles_per_step(main, fact, loop, chosen)
+    return Recomputation(
+        frames=_frames(again["path"]),
+        there=again["there"],
+        seconds=again["again"] * per_step,
+        operators=again["operators"] * per_step,
+        backward_s=again["backward"] * per_step,
+        share=min(1.0, (again["again"] + again["backward"]) / again["of"]),
+        recurring=again["recurring"] / again["computed"] if again["computed"] else 0.0,
+    )
 
 
 def _count(spans: Spans, loop: Loop, chosen: Bools) -> float:

@@ -1,4 +1,4 @@
-"""Count FLOPs, operators and the bytes that these write in one cycle of the loop, and time the operators.
+"""Count FLOPs, operators and the bytes that these write in early cycles of the loop, and time the operators.
 
 FLOPs by the formulas of torch's own flop counter.
 
@@ -14,6 +14,7 @@ import time
 from typing import Any
 
 from unstall.child import handlers, op_times, reading
+from unstall.child.recomputation import Call
 
 _UNCOUNTED = (
     "rnn",
@@ -73,18 +74,37 @@ def _bytes(tensor: Any) -> int:
 def make_counter() -> Any:
     """A dispatch mode with ``flops``, ``ops``, ``written``, ``known`` and ``unknown`` counts, and ``times``.
 
-    Enter and exit it. ``times`` are the operators' :class:`op_times.OperatorTimes`; None where torch is too old.
+    Enter and leave it; tell it where another of the ``cycles`` begins. ``times`` are the operators'
+    :class:`op_times.OperatorTimes`; None where torch is too old.
     """
+    import torch
     from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils.flop_counter import flop_registry
 
+    implicit = torch._C.DispatchKey.CompositeImplicitAutograd
+
+    @functools.cache
+    def is_composite(func: Any) -> bool:
+        """Whether an operator is a function that calls others, the same for all kinds of tensors."""
+        return torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), implicit)
+
     class Counter(TorchDispatchMode):
+        cycles = 1
         flops = 0
         ops = 0
         written = 0
         known = 0
         unknown = 0
         times = op_times.of_this_torch()
+        in_inference = False
+        """Whether it was entered in a block of torch.inference_mode()."""
+
+        def enter(self) -> None:
+            self.in_inference = torch.is_inference_mode_enabled()
+            self.__enter__()
+
+        def leave(self) -> None:
+            self.__exit__(None, None, None)
 
         @classmethod
         def _should_skip_dynamo(cls) -> bool:
@@ -94,9 +114,12 @@ def make_counter() -> Any:
 
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             kwargs = kwargs or {}
-            began = time.thread_time()  # one cycle is timed, in which others may take the core
+            if torch.is_inference_mode_enabled() and is_composite(func):
+                with self:  # is shown what it consists of, as it is outside of inference mode
+                    return func._op_dk(implicit, *args, **kwargs)
+            began = time.thread_time()  # few cycles are timed, in which others may take the core
             out = func(*args, **kwargs)
-            self._time(time.thread_time() - began, sys._getframe(1))
+            self._time(time.thread_time() - began, sys._getframe(1), Call(func, args, kwargs, out))
             self.ops += 1
             self.written += _written(func, out)
             formula = flop_registry.get(func.overloadpacket)
@@ -112,17 +135,39 @@ def make_counter() -> Any:
                 self.unknown += 1
             return out
 
-        def _time(self, seconds: float, frame: Any) -> None:
+        def next_cycle(self) -> None:
+            self.cycles += 1
+            if self.times is not None:
+                self.times.next_cycle()
+
+        def _time(self, seconds: float, frame: Any, call: Call) -> None:
             if self.times is None:
                 return
             try:
-                self.times.add(seconds, frame)
+                self.times.add(seconds, frame, call)
             except Exception as error:
                 if handlers.raised(error):
                     raise
                 self.times = None
 
     return Counter()
+
+
+def is_seen() -> bool:
+    """Whether operators are shown to the modes that were entered: the end of a block of inference_mode() ends that."""
+    return bool(sys.modules["torch"]._C._dispatch_tls_is_dispatch_key_included("Python"))
+
+
+def may_leave(counter: Any) -> bool:
+    """Whether a counter may be left here: not under a mode of the program's that was entered later.
+
+    Nor in a block of inference_mode() that was entered later: at its end torch goes back to what was before it, to
+    showing operators to modes, and fails where there is none.
+    """
+    if innermost_mode() is not counter:
+        return False
+    inside = sys.modules["torch"].is_inference_mode_enabled() and not counter.in_inference
+    return not (inside and is_seen())
 
 
 def innermost_mode() -> Any:

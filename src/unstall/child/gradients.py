@@ -18,7 +18,7 @@ def facts(root: Any, optimizers: Iterable[Any]) -> dict[str, Any]:
     keep copies of its own.
     """
     with reading.unobserved():
-        known = {id(parameter) for each in optimizers for parameter in _given(each)}
+        known = {id(parameter) for each in optimizers for parameter in given(each)}
         computed, updated = _elements(root, known)
         if not updated:
             return {}
@@ -30,7 +30,8 @@ def facts(root: Any, optimizers: Iterable[Any]) -> dict[str, Any]:
         return {"gradients": computed, "updated": updated, "idle": idle}
 
 
-def _given(optimizer: Any) -> Iterable[Any]:
+def given(optimizer: Any) -> Iterable[Any]:
+    """The parameters that an optimizer updates."""
     groups = reading.attributes(optimizer).get("param_groups") or ()
     return (parameter for group in groups for parameter in group.get("params", ()))
 

@@ -2,20 +2,27 @@
 
 What backward computes has no line: it is put down to the line of the operator whose gradient it is. Autograd numbers
 the nodes of its graph as it makes them, before their operators run, and says which node it is at in backward.
+
+What is computed again, though it was computed before, is told by line too: see :mod:`unstall.child.recomputation`.
 """
 
 from __future__ import annotations
 
 import sys
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
-from unstall.child import reading
+from unstall.child import reading, recomputation
+from unstall.child.recomputation import Call, Recomputation, Work
 from unstall.child.user_files import is_program_file
 
 _NO_BACKWARD = -1
 _MOST_LINES = 64
+_NEARLY_ALL = 0.98
+"""Of what is computed: what recurs along with a call is what the call computes again, but for a rest that varies."""
 
 Path = tuple[tuple[str, str, int], ...]
 """(file, function, line) of the program's frames, outermost first."""
@@ -29,14 +36,19 @@ class _Line:
     backward_s: float = 0.0
     nodes: dict[str, float] = field(default_factory=dict)
     """Of backward, by the name of the node."""
+    pass_s: float = 0.0
+    """Of backward, since it was last asked for."""
+    work: Work = field(default_factory=Work)
 
 
 class OperatorTimes:
     """The operators of one thread, one after the other."""
 
-    def __init__(self, torch_c: Any, *, most_lines: int = 2_000):
+    def __init__(self, torch_c: Any, recomputation: Recomputation | None = None, *, most_lines: int = 2_000):
         """``torch_c``: ``torch._C``. AttributeError where it does not tell about nodes."""
         self._most_lines = most_lines
+        self._recomputation = recomputation
+        self._cycles = 1
         self._current_node = torch_c._current_autograd_node
         self._graph_task = torch_c._current_graph_task_id
         self._next_number = torch_c._autograd._get_sequence_nr
@@ -45,12 +57,14 @@ class OperatorTimes:
         self._last = (_Line(), "")
         """Of backward: line and name of the latest node."""
 
-    def add(self, seconds: float, frame: FrameType | None) -> None:
+    def add(self, seconds: float, frame: FrameType | None, call: Call) -> None:
         """An operator has taken so much of the thread's time; ``frame``: of the code that called it, or backward."""
         if self._graph_task() == _NO_BACKWARD:
-            line = self._line(_program_path(frame))
+            line = self._line(program_path(frame))
             self._by_node.setdefault(self._next_number() - 1, line)
             line.forward_s += seconds
+            if self._recomputation is not None:
+                self._recomputation.add(call, seconds, line.work)
             return
         node = self._current_node()
         if node is not None:  # else the engine adds the latest node's gradient to one that is there
@@ -58,7 +72,57 @@ class OperatorTimes:
             self._last = self._by_node.get(node._sequence_nr()) or self._line(()), type(node).__name__
         line, name = self._last
         line.backward_s += seconds
+        line.pass_s += seconds
         line.nodes[name] = line.nodes.get(name, 0.0) + seconds
+
+    def next_cycle(self) -> None:
+        """Another cycle begins, in which what the first has computed may be computed again."""
+        if self._cycles == 1:
+            for line in self._lines.values():
+                line.work.forget()
+        self._cycles += 1
+
+    def take_pass(self) -> dict[Path, float]:
+        """Seconds of backward by line, since this was last called."""
+        taken = {path: line.pass_s for path, line in self._lines.items() if line.pass_s}
+        for line in self._lines.values():
+            line.pass_s = 0.0
+        return taken
+
+    @property
+    def backward_s(self) -> float:
+        """Seconds of all operators in backward."""
+        return sum(line.backward_s for line in self._lines.values())
+
+    def recomputed(self) -> dict[str, Any] | None:
+        """What a cycle computes again, and the way to the line that does so most; None where nothing is.
+
+        Seconds a cycle, ``of`` those of all operators; but ``computed`` and ``recurring`` are of all cycles: see
+        :class:`recomputation.Work`.
+        """
+        done = [(path, line.work) for path, line in self._lines.items()]
+        again_s = sum(work.again_s for _, work in done)
+        if not again_s:
+            return None
+        counted = max(1, self._cycles - 1)
+        backward_s = sum(
+            line.backward_s * min(1.0, line.work.again_s / counted * self._cycles / line.forward_s)
+            for line in self._lines.values()
+            if line.forward_s
+        )
+        path = _recurring_call(done)
+        function = path[-1][:2] if path else ()
+        there_s = sum(work.again_s for path, work in done if any(frame[:2] == function for frame in path))
+        return {
+            "path": path,
+            "there": there_s / again_s,
+            "again": again_s / counted,
+            "operators": sum(work.again for _, work in done) / counted,
+            "backward": backward_s / self._cycles,
+            "of": sum(line.forward_s + line.backward_s for line in self._lines.values()) / self._cycles,
+            "computed": sum(work.computed_s for _, work in done),
+            "recurring": sum(work.recurring_s for _, work in done),
+        }
 
     def facts(self) -> list[dict[str, Any]]:
         """Those that take time in backward, the most first; those of no line have an empty path."""
@@ -83,12 +147,34 @@ class OperatorTimes:
 def of_this_torch() -> OperatorTimes | None:
     """None where torch is too old to tell about nodes."""
     try:
-        return OperatorTimes(sys.modules["torch"]._C)
+        return OperatorTimes(sys.modules["torch"]._C, recomputation.of_this_torch())
     except AttributeError:
         return None
 
 
-def _program_path(frame: FrameType | None) -> Path:
+def _recurring_call(done: Iterable[tuple[Path, Work]]) -> Path:
+    """The outermost call that computes nearly nothing but what recurs, on the way to the most that is computed again.
+
+    Where there is none, the line that calls the operators themselves.
+    """
+    prefix: Path = ()
+    while True:
+        beyond: dict[Path, list[tuple[Path, Work]]] = defaultdict(list)
+        for path, work in done:
+            if len(path) > len(prefix):
+                beyond[path[: len(prefix) + 1]].append((path, work))
+        if not beyond:
+            return prefix
+        prefix, done = max(beyond.items(), key=lambda item: sum(work.again_s for _, work in item[1]))
+        recurring_s, computed_s = (
+            sum(getattr(work, name) for _, work in done) for name in ("recurring_s", "computed_s")
+        )
+        if recurring_s >= _NEARLY_ALL * computed_s:
+            return prefix
+
+
+def program_path(frame: FrameType | None) -> Path:
+    """The program's frames on a stack, given its innermost frame."""
     path: list[tuple[str, str, int]] = []
     while frame is not None:
         code = frame.f_code

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Container, Iterator
-from types import FrameType, FunctionType, SimpleNamespace
+from types import CodeType, FrameType, FunctionType, SimpleNamespace
 from typing import Any
 
 from unstall.child import instances
@@ -111,14 +111,27 @@ def memory(tensor: Any, dtypes: Container[str], count: int) -> tuple[str, bytes]
 
 def written_at(value: Any, method: str = "forward") -> dict[str, Any]:
     """File and line of a method of a value's class; empty and 0 where it is not written in Python."""
+    return place_of(_of_class(value, method))
+
+
+def code_of(value: Any, method: str) -> CodeType | None:
+    """The code of a method of a value's class; None where it is not written in Python."""
+    return _code(_of_class(value, method))
+
+
+def _of_class(value: Any, method: str) -> Any:
     classes = type.__getattribute__(type(value), "__mro__")
-    return place_of(next((kind.__dict__[method] for kind in classes if method in kind.__dict__), None))
+    return next((kind.__dict__[method] for kind in classes if method in kind.__dict__), None)
+
+
+def _code(function: Any) -> CodeType | None:
+    function = native.inner(function)
+    return function.__code__ if type(function) is FunctionType else None
 
 
 def place_of(function: Any) -> dict[str, Any]:
     """File and line of a function; empty and 0 where it is not written in Python."""
-    function = native.inner(function)
-    code = function.__code__ if type(function) is FunctionType else None
+    code = _code(function)
     return {"file": getattr(code, "co_filename", ""), "line": getattr(code, "co_firstlineno", 0)}
 
 

@@ -15,7 +15,8 @@ import weakref
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from unstall.child import flops, gradients, handlers, reading, recording, seams
+from unstall.child import dropped_gradients, flops, gradients, handlers, reading, recording, seams
+from unstall.child.op_times import program_path
 from unstall.child.seams import modules, optimizer
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class Watcher:
         key = (name, id(first))
         count = self.calls[key] = self.calls.get(key, 0) + 1
         self._note(name, count, first, second)
-        self.windows.event(name, first, count)
+        self.windows.event(name, first, second, count)
         if control == PROBE and frame is not None:
             from unstall.child import retention
 
@@ -121,10 +122,13 @@ class Watcher:
 
 
 class EarlyWindows:
-    """Two early looks, each between two calls of the same seam with the same subject: FLOPs, then modules."""
+    """Two early looks, over cycles from one call of a seam with the same subject to the next: operators, modules."""
 
     FLOPS_AT_OPTIMIZER = 2
     FLOPS_AT_FORWARD = 7  # without an optimizer so far: inference, reinforcement learning, long accumulation
+    FLOPS_STEPS = 2  # the first shows what the second repeats
+    FLOPS_FORWARDS = 8
+    FLOPS_ENOUGH_S = 1.5  # then one cycle does
     MODULE_CYCLES = 8
     MODULES_ENOUGH_S = 1.5  # then two cycles do
 
@@ -140,8 +144,11 @@ class EarlyWindows:
         self.roots: dict[int, weakref.ref[Any]] = {}
         """The models that were called, by their address: they live and die as without unstall."""
         self.optimizers: dict[int, weakref.ref[Any]] = {}
+        self.dropped: dropped_gradients.DroppedGradients | None = None
+        self.backward_s = 0.0
+        """Of the operators that were timed."""
 
-    def event(self, name: str, first: Any, count: int) -> None:
+    def event(self, name: str, first: Any, second: Any, count: int) -> None:
         if self.state == "done":
             return
         self.optimizer_seen = self.optimizer_seen or name == optimizer.STEP.event
@@ -150,6 +157,11 @@ class EarlyWindows:
         can_be_seen = name == optimizer.STEP.event and type(first).__weakrefoffset__
         if can_be_seen and len(self.optimizers) < _MOST_OPTIMIZERS:
             self.optimizers[id(first)] = weakref.ref(first)
+        if self.state == "flops" and flops.innermost_mode() is self.counter and not flops.is_seen():
+            self.counter.leave()
+            self.counter.enter()
+        if self.dropped is not None:
+            self._follow_gradients(name, first, second)
         if self.state == "waiting":
             by_optimizer = name == optimizer.STEP.event and count == self.FLOPS_AT_OPTIMIZER
             by_forward = name == modules.FORWARD.event and count == self.FLOPS_AT_FORWARD and not self.optimizer_seen
@@ -158,13 +170,27 @@ class EarlyWindows:
                 self._open_flops()
         elif (name, id(first)) == self.key:
             if self.state == "flops":
-                self._close_flops()
+                long = time.monotonic() - self.began > self.FLOPS_ENOUGH_S
+                most = self.FLOPS_STEPS if name == optimizer.STEP.event else self.FLOPS_FORWARDS
+                if long or self.counter.cycles >= most:
+                    self._close_flops()
+                else:
+                    self.counter.next_cycle()
             elif self.state == "modules":
                 self.marks.append(time.monotonic())
                 cycles = len(self.marks) - 1
                 long = self.marks[-1] - self.marks[0] > self.MODULES_ENOUGH_S
                 if cycles == self.MODULE_CYCLES or (long and cycles >= 2):
                     self._close_modules()
+
+    def _follow_gradients(self, name: str, first: Any, second: Any) -> None:
+        assert self.dropped is not None
+        if name == modules.FORWARD.event:
+            self.dropped.called(first, second)
+        elif name == optimizer.STEP.event:
+            times = self.counter.times if self.counter is not None else None
+            lines = times.take_pass() if times is not None else {}
+            self.dropped.stepping(first, program_path(sys._getframe()), lines)
 
     def _open_flops(self) -> None:
         recording.native.watch(self.watcher, True)
@@ -176,14 +202,16 @@ class EarlyWindows:
             self._open_modules()
             return
         self.counter = flops.make_counter()
-        self.counter.__enter__()
+        self.counter.enter()
+        self.dropped = dropped_gradients.of_this_torch()
         self.state = "flops"
         atexit.register(self.abandon)
 
     def _close_flops(self) -> None:
         counter = self.counter
         if not self._leave_counter():
-            return  # the program has entered a mode of its own meanwhile: try at the next call
+            counter.next_cycle()
+            return  # try at the next call
         assert self.key is not None
         self.emit_fact("window", what="flops", began=self.began, ended=time.monotonic())
         self.emit_fact(
@@ -194,16 +222,19 @@ class EarlyWindows:
             written=counter.written,
             known=counter.known,
             unknown=counter.unknown,
+            cycles=counter.cycles,
             lines=counter.times.facts() if counter.times is not None else [],
+            recomputed=counter.times.recomputed() if counter.times is not None else None,
         )
+        self.backward_s = counter.times.backward_s if counter.times is not None else 0.0
         self._open_modules()
 
     def _leave_counter(self) -> bool:
-        """Leave the counter's mode, unless another was entered on top of it."""
+        """Leave the counter's mode, if that may be."""
         if self.counter is not None:
-            if flops.innermost_mode() is not self.counter:
+            if not flops.may_leave(self.counter):
                 return False
-            self.counter.__exit__(None, None, None)
+            self.counter.leave()
             self.counter = None
             atexit.unregister(self.abandon)
         return True
@@ -215,6 +246,7 @@ class EarlyWindows:
         self.state = "done"
         self.roots.clear()
         self.optimizers.clear()
+        self.dropped = None
         self._leave_counter()
 
     def _open_modules(self) -> None:
@@ -229,6 +261,10 @@ class EarlyWindows:
         assert self.key is not None
         self.emit_fact("window", what="modules", marks=self.marks, per=self.key[0])
         steps = self.key[0] == optimizer.STEP.event  # which is where all gradients are there
+        dropped = self.dropped.facts() if self.dropped is not None else None
+        if dropped is not None:
+            self.emit_fact("dropped", backward=self.backward_s, **dropped)
+        self.dropped = None
         alive = [each for reference in self.optimizers.values() if (each := reference()) is not None]
         for address, reference in self.roots.items():
             root = reference()

@@ -245,6 +245,12 @@ def line_culprit(site: SeamSite, share: float) -> Culprit:
     return Culprit(function=function, file=site.file, line=site.line, share=share, code=code, called_by=called_by)
 
 
+def culprit_at(file: str, line: int, share: float, via: str = "") -> Culprit:
+    """A culprit that is known from a line, with no samples of it."""
+    name, code = source.function_at(file, line).qualname, source.code_at(file, line)
+    return Culprit(function=name, file=file, line=line, share=share, code=code, via=via)
+
+
 def hotspots(blame: Blame, *, top: int = 10) -> list[Hotspot]:
     """The program's lines by share of the samples of the processes they run in."""
     spots: list[Hotspot] = []

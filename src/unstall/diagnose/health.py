@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.gradients import costly_gradient
 from unstall.diagnose.thresholds import (
@@ -9,12 +11,15 @@ from unstall.diagnose.thresholds import (
     BATCHED,
     BUSY_ELSEWHERE,
     CALLED_OFTEN,
+    COMPUTED_AGAIN,
     COUNTED_OPS,
     GOOD_RATE,
     MOST,
     PADDING,
     RECURRENT_RATE,
+    SAME_DATA,
     SINGLE,
+    SUSPECTS,
     UNUSED_GRADIENTS,
 )
 from unstall.records.vocabulary import BACKWARD, FORWARD, MODEL_PHASES, OTHER, PhaseName
@@ -35,9 +40,9 @@ def objections(host: HostFeatures) -> list[str]:
     if (model.batch_size or BATCHED) <= SINGLE and host.model_calls >= CALLED_OFTEN:
         lines.append(f"the model is called {model.forwards:.3g} times a step on single observations")
     if wastes_gradients(host):
-        lines.append(
-            f"{percent(model.unused_gradients)} of the gradients that backward computes are used by no optimizer"
-        )
+        lines.append(wasted_gradients(host))
+    if computes_again(host):
+        lines.append(recomputed(host))
     if computes_on_padding(host):
         lines.append(f"{percent(model.padding)} of the positions in a batch are padding")
     gradient = costly_gradient(host)
@@ -48,7 +53,43 @@ def objections(host: HostFeatures) -> list[str]:
 
 def wastes_gradients(host: HostFeatures) -> bool:
     """Whether a good part of the step computes gradients that no optimizer uses."""
-    return host.measurement.model.unused_gradients * host.share(BACKWARD.name) >= UNUSED_GRADIENTS
+    return host.measurement.model.wasted_backward * host.share(BACKWARD.name) >= UNUSED_GRADIENTS
+
+
+def wasted_gradients(host: HostFeatures) -> str:
+    """Which gradients these are, for a person."""
+    model = host.measurement.model
+    if model.dropped is not None and model.dropped.share > model.unused_gradients:
+        share = percent(model.dropped.share)
+        return f"{share} of backward computes gradients of {model.dropped.model} that are dropped before it learns"
+    share, parts = percent(model.unused_gradients), listed(model.idle_parts)
+    return f"{share} of the gradients that backward computes{parts} are used by no optimizer"
+
+
+def listed(parts: Sequence[str]) -> str:
+    """As " (`head`, `neck` and 2 more)"; empty where there are none."""
+    most = int(SUSPECTS)
+    more = f" and {len(parts) - most} more" if len(parts) > most else ""
+    return f" ({', '.join(f'`{name}`' for name in parts[:most])}{more})" if parts else ""
+
+
+def computes_again(host: HostFeatures) -> bool:
+    """Whether a good part of the step's operators compute what was computed before, on inputs that differ otherwise.
+
+    Where nearly all is, the program is given the same data again and again, as benchmarks are.
+    """
+    again = host.measurement.recomputation
+    return again is not None and again.share >= COMPUTED_AGAIN and again.recurring < SAME_DATA
+
+
+def recomputed(host: HostFeatures) -> str:
+    """What is computed again, for a person."""
+    again = host.measurement.recomputation
+    assert again is not None
+    return (
+        f"{percent(again.share)} of the operators' time computes what was computed before, from the same values: "
+        f"{again.operators:.3g} operators a step"
+    )
 
 
 def computes_on_padding(host: HostFeatures) -> bool:

@@ -80,6 +80,7 @@ class ModelMeasurement(msgspec.Struct, frozen=True):
     """Share of the positions of a batch of sequences, of its shorter rows."""
     spare: float = 0.0
     """Share of the positions that are padding in every row, the longest included."""
+    dropped: DroppedGradients | None = None
     threads: int = 0
     compiled: bool = False
     batch_size: int | None = None
@@ -100,6 +101,11 @@ class ModelMeasurement(msgspec.Struct, frozen=True):
         """Share of the gradients, in elements, that no optimizer uses; 0 where that is not known."""
         return 1 - self.updated / self.gradients if self.gradients else 0.0
 
+    @property
+    def wasted_backward(self) -> float:
+        """Share of backward whose gradients no optimizer uses, or that are dropped before one does."""
+        return max(self.unused_gradients, self.dropped.share if self.dropped is not None else 0.0)
+
 
 class OperatorLine(msgspec.Struct, frozen=True):
     """The operators that a line of the program calls, in one early cycle of the loop, without the calling itself.
@@ -114,6 +120,36 @@ class OperatorLine(msgspec.Struct, frozen=True):
     """Of their gradients."""
     node: str = ""
     """What takes the most of that, as autograd calls it."""
+
+
+class DroppedGradients(msgspec.Struct, frozen=True):
+    """Gradients of a model that one optimizer's backward computes, and that are dropped before its own one steps."""
+
+    frames: tuple[Frame, ...]
+    """The way to the call that leads to the model, outermost first."""
+    model: str
+    """Its class."""
+    share: float
+    """Of backward's time."""
+
+
+class Recomputation(msgspec.Struct, frozen=True):
+    """What operators compute again in a step, though they have computed it before from the same contents."""
+
+    frames: tuple[Frame, ...]
+    """The way to the outermost call that computes nearly nothing else, outermost first."""
+    there: float
+    """Share of the time below that is in the function of the last of these frames."""
+    seconds: float
+    """A step, of the thread's CPU time, without the calling itself."""
+    operators: float
+    """A step."""
+    backward_s: float
+    """A step, of their gradients."""
+    share: float
+    """Of the time of all operators, their gradients' included."""
+    recurring: float
+    """Share of all that was computed that is computed more than once, the first time too."""
 
 
 class ModuleMeasurement(msgspec.Struct, frozen=True):
@@ -285,6 +321,7 @@ class Measurement(msgspec.Struct, frozen=True):
     modules: Sequence[ModuleMeasurement] = msgspec.field(default_factory=list)
     operators: Sequence[OperatorLine] = ()
     """Those with a gradient, the costliest first; none where they run on a device, and their calls tell nothing."""
+    recomputation: Recomputation | None = None
     world_size: int = 1
     """Ranks of the program, seen or not."""
     ranks: Sequence[RankMeasurement] = msgspec.field(default_factory=list)

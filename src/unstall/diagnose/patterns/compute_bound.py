@@ -8,7 +8,6 @@ the way: only faster kernels make the step shorter.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -16,10 +15,11 @@ import msgspec
 from unstall.child.seams import modules, optimizer
 from unstall.child.user_files import is_program_file
 from unstall.diagnose import claims, placing, source
+from unstall.diagnose.blame import culprit_at
 from unstall.diagnose.dominant_module import dominant_module, own_share
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.gradients import CostlyGradient, costly_gradient
-from unstall.diagnose.health import computes_on_padding, wastes_gradients
+from unstall.diagnose.health import computes_on_padding, wasted_gradients, wastes_gradients
 from unstall.diagnose.patterns.base import BY_REWRITING, Features, Pattern, UsualRemedy, at, of_step, part, worth
 from unstall.diagnose.ranks import waits_unrecorded
 from unstall.diagnose.thresholds import (
@@ -36,7 +36,6 @@ from unstall.diagnose.thresholds import (
     PRECISION_COST,
     QUIET,
     SPARE_CORE,
-    SUSPECTS,
     TIE,
     WORTH,
 )
@@ -265,9 +264,7 @@ def _evidence(host: HostFeatures, cause: str, suspects: _Suspects) -> list[str]:
     if cause == "precision":
         lines.append("its parameters are float64: twice the memory and half the arithmetic rate of float32 or worse")
     if cause == "gradients":
-        unused = percent(measured.model.unused_gradients)
-        of = f" ({_listed(measured.model.idle_parts)})" if measured.model.idle_parts else ""
-        lines.append(f"{unused} of the gradients that backward computes{of} are used by no optimizer")
+        lines.append(wasted_gradients(host))
     if cause == "padding":
         everywhere = f", {percent(measured.model.spare)} in every row" if measured.model.spare else ""
         lines.append(f"{percent(measured.model.padding)} of the positions in a batch are padding{everywhere}")
@@ -282,12 +279,6 @@ def _evidence(host: HostFeatures, cause: str, suspects: _Suspects) -> list[str]:
     if host.efficiency is not None:
         lines.append(f"the model's arithmetic runs at {percent(host.efficiency)} of this machine's peak")
     return lines
-
-
-def _listed(parts: Sequence[str]) -> str:
-    most = int(SUSPECTS)
-    more = f" and {len(parts) - most} more" if len(parts) > most else ""
-    return ", ".join(f"`{name}`" for name in parts[:most]) + more
 
 
 def _idle_cores(host: HostFeatures) -> float:
@@ -310,7 +301,7 @@ def _waste(host: HostFeatures, cause: str, suspects: _Suspects) -> float:
     if cause == "optimizer":
         return host.phase_s(OPTIMIZER.name)
     if cause == "gradients":
-        return host.phase_s(BACKWARD.name) * measured.model.unused_gradients
+        return host.phase_s(BACKWARD.name) * measured.model.wasted_backward
     if cause == "padding":
         return host.phase_s(FORWARD.name, BACKWARD.name) * measured.model.padding
     if cause == "backward" and suspects.gradient is not None:
@@ -332,13 +323,16 @@ def _culprit(host: HostFeatures, cause: str, suspects: _Suspects) -> Culprit | N
         if setter is not None:
             return setter
     model = host.measurement.model
+    if cause == "gradients" and model.dropped is not None and model.dropped.share > model.unused_gradients:
+        frame = model.dropped.frames[-1]
+        return culprit_at(frame.file, frame.line, host.share(BACKWARD.name), via=f"on the way to {model.dropped.model}")
     if cause == "gradients" and model.file:
         via = ", ".join(model.idle_parts)[:100]
-        return _culprit_at(model.file, model.line, host.share(BACKWARD.name), via)
+        return culprit_at(model.file, model.line, host.share(BACKWARD.name), via)
     if cause == "padding" and (collate := _collate(host)) is not None:
         return collate
     if cause == "backward" and (gradient := suspects.gradient) is not None:
-        return _culprit_at(gradient.frame.file, gradient.frame.line, gradient.share)
+        return culprit_at(gradient.frame.file, gradient.frame.line, gradient.share)
     in_model = host.blame.main_culprit(host.blame.of_model())
     culprit = in_model or host.caller(modules.FORWARD, share=host.share(FORWARD.name))
     top = suspects.module
@@ -362,21 +356,15 @@ def _collate(host: HostFeatures) -> Culprit | None:
     file, line = loader.collate_at if loader is not None else ("", 0)
     if not is_program_file(file):
         return None
-    return _culprit_at(file, line, host.share(FORWARD.name, BACKWARD.name))
+    return culprit_at(file, line, host.share(FORWARD.name, BACKWARD.name))
 
 
 def _thread_setter(host: HostFeatures) -> Culprit | None:
     """The line of the user's that limits torch's threads, if it is in a file that the loop runs through."""
     for file in dict.fromkeys(site.file for site in host.measurement.sites):
         for line in source.lines_calling(file, "set_num_threads"):
-            return _culprit_at(file, line, host.share(FORWARD.name))
+            return culprit_at(file, line, host.share(FORWARD.name))
     return None
-
-
-def _culprit_at(file: str, line: int, share: float, via: str = "") -> Culprit:
-    """A culprit that is known from a line, with no samples of it."""
-    name, code = source.function_at(file, line).qualname, source.code_at(file, line)
-    return Culprit(function=name, file=file, line=line, share=share, code=code, via=via)
 
 
 def _advice(cause: str, suspects: _Suspects) -> str:
@@ -385,7 +373,7 @@ def _advice(cause: str, suspects: _Suspects) -> str:
     return {
         "precision": "use float32 (model.float(), no set_default_dtype(float64)), or bfloat16",
         "gradients": "compute no gradients that nothing uses: requires_grad_(False) for what is not trained, and "
-        "torch.no_grad() around what only it is in",
+        "torch.no_grad() around what only it is in, or .detach() its output",
         "padding": "pad a batch to its own longest row, not to a fixed length, and draw batches of rows of like length",
         "backward": gradient.advice if gradient is not None else "",
         "optimizer": "compute less in the program's own update, or for several parameters at once"

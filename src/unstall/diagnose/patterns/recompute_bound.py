@@ -2,28 +2,47 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from unstall.child.seams import transformers
+from unstall.diagnose import health
+from unstall.diagnose.blame import culprit_at
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import Features, Pattern, UsualRemedy, at, of_step, part
+from unstall.diagnose.placing import Placed
 from unstall.diagnose.thresholds import CALLED_OP_S, OUTRANKS_GROWTH, SEEN, WEIGHT_S, WORTH
 from unstall.records.measurements import ModelMeasurement
+from unstall.records.observations import Frame
 from unstall.records.report import Finding, Utilization
 from unstall.records.vocabulary import FORWARD
 from unstall.text.units import seconds
 from unstall.threshold import Range
 
-_REMEDY = "leave the key-value cache on: no use_cache=False, in generate() or in a config"
+_CACHE = "leave the key-value cache on: no use_cache=False, in generate() or in a config"
+
+
+_KEEP = "compute it once and keep the result: before the loop, in the state of a request, or where weights are loaded"
 
 
 class RecomputeBound(Pattern):
-    """A model generates text without its cache: for each new token it goes through all the others again."""
+    """Operators are given the values that they were given before; or a model generates text without its cache.
+
+    Such a model goes through all the other tokens again for each new one.
+    """
 
     name = "recompute-bound"
     brief = "what was computed before is computed again"
-    causes = ("kv-cache",)
+    causes = ("kv-cache", "same-inputs")
     phases = (FORWARD.name,)
-    advice = _REMEDY
-    by_hand = (("kv-cache", _REMEDY),)
+    advice = _KEEP
+    by_hand = (("kv-cache", _CACHE), ("same-inputs", _KEEP))
+    calibration = (
+        (
+            "same-inputs",
+            None,
+            Range(0.4, 0.8, 1.5, "few early cycles say how operators are divided, and caches are cold in them"),
+        ),
+    )
     usual_remedies = (
         (
             "kv-cache",
@@ -32,9 +51,46 @@ class RecomputeBound(Pattern):
                 Range(0.0, 0.05, 0.2, "each token is gone through once; keys and values are copied"),
             ),
         ),
+        (
+            "same-inputs",
+            UsualRemedy(
+                "the result kept",
+                Range(0.0, 0.02, 0.3, "it is looked up; some is computed again because the rest changes seldom"),
+            ),
+        ),
     )
 
     def on_host(self, host: HostFeatures) -> Finding | None:
+        """By a model's inputs, call for call, or by what operators were given in a few early cycles."""
+        return self._without_cache(host) or self._from_same_inputs(host)
+
+    def _from_same_inputs(self, host: HostFeatures) -> Finding | None:
+        again = host.measurement.recomputation
+        if again is None or not again.frames or not health.computes_again(host):
+            return None
+        calling_s = again.operators * CALLED_OP_S
+        taken_s = min(again.share * host.step_s, again.seconds + again.backward_s + calling_s)
+        headroom = host.headroom_without(taken_s)
+        if headroom < SEEN:
+            return None
+        share, place = taken_s / host.step_s, again.frames[-1]
+        through = [placed for placed in host.blame.main if _goes_through(placed, place)]
+        phase, _ = (
+            Counter({placed.phase: placed.count for placed in through}).most_common(1)[0]
+            if through
+            else (FORWARD.name, 0)
+        )
+        return self.finding(
+            cause="same-inputs",
+            culprit=culprit_at(place.file, place.line, share * again.there),
+            share=share,
+            phases=(phase,),
+            headroom=headroom,
+            evidence=[health.recomputed(host)],
+            advice=[_KEEP],
+        )
+
+    def _without_cache(self, host: HostFeatures) -> Finding | None:
         """By inputs that grow by a token from call to call, and by what a call of one token would take."""
         generation = host.measurement.generation
         if generation is None or generation.cached or generation.new_tokens <= 1:
@@ -59,7 +115,7 @@ class RecomputeBound(Pattern):
                 f"after prefill, and would take about {seconds(alone_s)} alone",
             ],
             advice=[
-                _REMEDY,
+                _CACHE,
                 "a model that was loaded, or saved, with use_cache=False for its training generates without the cache "
                 "too: set model.generation_config.use_cache = True",
             ],
@@ -67,15 +123,23 @@ class RecomputeBound(Pattern):
 
     def rank(self, finding: Finding, features: Features) -> float:
         """A switch that is off comes before anything that is to be said of the model itself."""
+        if finding.cause != "kv-cache":
+            return finding.headroom
         return max(finding.headroom, OUTRANKS_GROWTH) if finding.headroom >= WORTH else finding.headroom
 
     def condition(self, finding: Finding) -> str:
         """The cache is what is missing."""
-        return "with the cache"
+        return "with the cache" if finding.cause == "kv-cache" else super().condition(finding)
 
     def sentence(self, finding: Finding, use: Utilization) -> str:
-        """Names the call of ``generate()``."""
+        """Names the call of ``generate()``, or what is called with the same values."""
+        if finding.cause != "kv-cache":
+            return f"{part(finding)} computes what was computed before, from the same values{at(finding.culprit)}"
         return f"{part(finding)} goes through earlier tokens again: the key-value cache is off{at(finding.culprit)}"
+
+
+def _goes_through(placed: Placed, place: Frame) -> bool:
+    return any((frame.file, frame.function) == (place.file, place.function) for frame, _ in placed.program)
 
 
 def _one_token_s(model: ModelMeasurement) -> float:
