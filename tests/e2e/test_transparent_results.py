@@ -99,6 +99,21 @@ INFERENCE = """
             print(model(torch.randn(16, 20, 16)).sum().item().hex())
 """
 
+BLOCKS_OF_INFERENCE = """
+    import torch
+    from torch import nn
+
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(16, 64), nn.ReLU(), nn.Linear(64, 5)).eval()
+    for step in range(7):  # from here to the next call operators are counted
+        print(model(torch.randn(16, 16)).sum().item().hex())
+    for step in range(150):
+        with torch.inference_mode():
+            output = model(torch.randn(16, 16))
+        print(torch.randn(4).sum().item().hex(), output.sum().item().hex())
+"""
+
 POLICY_GRADIENT = """
     import gymnasium as gym
     import torch
@@ -152,6 +167,7 @@ PROGRAMS = {
     "gru": GRU,
     "transformer with dropout": TRANSFORMER,
     "inference": INFERENCE,
+    "blocks of inference mode": BLOCKS_OF_INFERENCE,
     "policy gradient": POLICY_GRADIENT,
     "gradient accumulation": ACCUMULATION,
 }

@@ -162,6 +162,12 @@ CASES: tuple[Case, ...] = (
         "main",
         also_patterns=("overhead-bound",),
     ),
+    case(
+        "caption_decoder",
+        "recompute-bound/same-inputs",
+        "PictureAttention.forward",
+        also_culprits=("PictureAttention.read",),
+    ),
     case("segment_pool", "compute-bound/backward", "Tagger.peaks"),
     case("threads_one", "compute-bound/threads", "train", also_causes=("kernel",), also_culprits=(MODULE,)),
 )

@@ -6,10 +6,8 @@ Their bytes are read from memory, because the program's modes and profilers woul
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import sys
-import zlib
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -94,6 +92,9 @@ class Contents:
             return checksum
         if size > self._most_bytes or size > self._left:
             raise Unknown
+        import ctypes  # torch has imported both already
+        import zlib
+
         self._left -= size
         checksum = zlib.crc32((ctypes.c_char * size).from_address(base))
         self._known[storage._cdata] = state, checksum

@@ -127,7 +127,7 @@ class EarlyWindows:
     FLOPS_AT_OPTIMIZER = 2
     FLOPS_AT_FORWARD = 7  # without an optimizer so far: inference, reinforcement learning, long accumulation
     FLOPS_STEPS = 2  # the first shows what the second repeats
-    FLOPS_FORWARDS = 8
+    FLOPS_FORWARDS = 4
     FLOPS_ENOUGH_S = 1.5  # then one cycle does
     MODULE_CYCLES = 8
     MODULES_ENOUGH_S = 1.5  # then two cycles do

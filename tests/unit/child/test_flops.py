@@ -78,6 +78,36 @@ print(counter.flops, "torch._dynamo" in sys.modules)
     assert done.stdout.split() == [str(2 * 2 * 3 * 4), "False"]
 
 
+def test_inference_mode_is_no_other_matter():
+    model, x = torch.nn.Linear(3, 4), torch.ones(2, 3)
+    with torch.no_grad(), flops.make_counter() as outside:
+        expected = model(x)
+    with torch.inference_mode(), flops.make_counter() as inside:
+        assert torch.equal(model(x), expected)
+    assert inside.flops == outside.flops == 2 * 2 * 3 * 4
+    assert (inside.known, inside.unknown) == (outside.known, outside.unknown)
+
+
+def test_the_end_of_inference_mode_ends_what_a_counter_sees():
+    counter, x = flops.make_counter(), torch.ones(3)
+    with torch.inference_mode():
+        counter.enter()
+        assert flops.is_seen() and flops.may_leave(counter)
+    assert not flops.is_seen() and flops.may_leave(counter)
+    counter.leave()
+    assert torch.equal(x + x, 2 * x)
+
+
+def test_no_counter_is_left_in_inference_mode_that_was_entered_before_it():
+    counter, x = flops.make_counter(), torch.ones(3)
+    counter.enter()
+    with torch.inference_mode():
+        assert not flops.may_leave(counter)  # left here, the next operator would fail
+    assert flops.may_leave(counter)
+    counter.leave()
+    assert torch.equal(x + x, 2 * x)
+
+
 def test_costly_operators_without_a_formula_lower_the_coverage():
     gru = torch.nn.GRU(4, 4)
     x = torch.randn(5, 2, 4)

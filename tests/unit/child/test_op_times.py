@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from unstall.child import op_times
+from unstall.child.recomputation import Call
 
 torch = pytest.importorskip("torch", reason="times the operators of torch")
 dispatch = pytest.importorskip("torch.utils._python_dispatch")
@@ -42,7 +43,7 @@ class Clock(dispatch.TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         out = func(*args, **(kwargs or {}))
-        self.times.add(1.0, sys._getframe(1))
+        self.times.add(1.0, sys._getframe(1), Call(func, args, kwargs or {}, out))
         return out
 
 
@@ -78,6 +79,74 @@ def test_each_gradient_is_put_down_to_the_line_of_its_operator(program):
     assert lines == sorted(lines, key=lambda each: -each["backward"])
 
 
+DECODER = """
+def attend(x, memory, weight):
+    keys = memory @ weight
+    return x @ keys.t()
+
+
+def decode(words, memory, weight):
+    return [attend(x, memory, weight) for x in words]
+
+
+def twice(words, memory, weight):
+    memory.exp()
+    first = decode(words, memory, weight)
+    return first, again(words, memory, weight)
+
+
+def again(words, memory, weight):
+    return decode(words, memory, weight)
+"""
+
+
+@pytest.fixture
+def decoder(tmp_path):
+    path = tmp_path / "decoder.py"
+    path.write_text(DECODER)
+    space = {}
+    exec(compile(DECODER, path, "exec"), space)
+    return space
+
+
+def decoded(function, cycles=1):
+    words, memory, weight = [torch.randn(1, 4) for _ in range(3)], torch.randn(9, 4), torch.randn(4, 4)
+    with Clock() as clock:
+        for cycle in range(cycles):
+            if cycle:
+                clock.times.next_cycle()
+            function(words, memory, weight)
+    return clock.times.recomputed()
+
+
+def test_what_is_computed_again_is_told_by_its_line(decoder):
+    told = decoded(decoder["decode"])
+    assert (told["again"], told["operators"], told["there"]) == (2, 2, 1)
+    assert told["path"][-1][1:] == ("attend", 3)
+    assert told["recurring"] < told["computed"]
+
+
+def test_a_call_that_computes_nothing_new_is_told_itself(decoder):
+    told = decoded(decoder["twice"])
+    assert told["again"] == 2 + 2 * 3
+    assert told["recurring"] == told["computed"] - 1
+    assert told["path"][-1][1:] == ("twice", 14)
+
+
+def test_a_later_cycle_shows_what_the_first_has_computed(decoder):
+    assert decoded(decoder["decode"], cycles=4)["again"] == 2 * 3
+    assert decoded(lambda *_: None) is None
+
+
+def test_backward_is_computed_again_with_its_line(decoder):
+    def step(words, memory, weight):
+        weight.requires_grad_()
+        sum(scores.sum() for scores in decoder["decode"](words, memory, weight)).backward()
+
+    told = decoded(step)
+    assert told["again"] >= 2 and 0 < told["backward"] < told["of"]
+
+
 def test_without_backward_there_is_nothing_to_tell(program):
     with torch.no_grad():
         assert told(program.Net(), torch.zeros(2, 3, dtype=torch.long), lambda net, ids: net(ids)) == []
@@ -104,7 +173,7 @@ def test_more_lines_than_are_kept_are_one():
         class Timed(dispatch.TorchDispatchMode):
             def __torch_dispatch__(self, func, types, args=(), kwargs=None):
                 out = func(*args, **(kwargs or {}))
-                times.add(1.0, sys._getframe(1))
+                times.add(1.0, sys._getframe(1), Call(func, args, kwargs or {}, out))
                 return out
 
         with Timed():

@@ -272,7 +272,7 @@ def test_the_operators_of_one_optimizer_step_are_counted(looking):
     train(looking, Net(), 12)
     (fact,) = looking.of("flops")
     assert fact["per"] == "~optimizer"
-    assert fact["flops"] == 2 * (2 * 4 * 3 * 2)  # forward, and the weights' gradient
+    assert fact["flops"] == fact["cycles"] * 2 * (2 * 4 * 3 * 2)  # forward, and the weights' gradient
     assert fact["ops"] > 0
     windows = looking.of("window")
     assert [window["what"] for window in windows] == ["flops", "modules"]
@@ -298,7 +298,55 @@ def test_without_an_optimizer_the_operators_of_one_model_call_are_counted(lookin
         with torch.no_grad():
             net.layer(torch.ones(4, 3))
     (fact,) = looking.of("flops")
-    assert (fact["per"], fact["flops"]) == ("~forward", 2 * 4 * 3 * 2)
+    assert (fact["per"], fact["flops"]) == ("~forward", fact["cycles"] * 2 * 4 * 3 * 2)
+
+
+def test_what_the_first_of_several_calls_has_computed_is_computed_again_in_the_others(looking):
+    net, weights = Net(), torch.randn(5, 5)
+    for _ in range(20):
+        looking.see("~forward", net, None)
+        with torch.no_grad():
+            net.layer(torch.randn(4, 3))
+            weights @ weights
+    (fact,) = looking.of("flops")
+    assert fact["cycles"] == 4
+    again = fact["recomputed"]
+    assert again["operators"] == 1 and 0 < again["again"] < again["of"]
+
+
+def test_a_block_of_inference_mode_for_each_call_is_no_end_to_the_look(looking):
+    net = Net()
+    for _ in range(20):
+        with torch.inference_mode():
+            looking.see("~forward", net, None)
+            net.layer(torch.randn(4, 3))
+    (fact,) = looking.of("flops")
+    assert fact["flops"] == fact["cycles"] * 2 * 4 * 3 * 2
+    assert torch.ones(3).sum() == 3
+
+
+def test_gradients_that_are_dropped_are_told_once_their_own_optimizer_steps(looking):
+    maker, judge = Net(), torch.nn.Linear(2, 1)
+    of_maker, of_judge = (torch.optim.SGD(each.parameters(), lr=0.1) for each in (maker, judge))
+
+    def learn(optimizer):
+        x = torch.randn(4, 3)
+        looking.see("~forward", maker, x)
+        made = maker(x)
+        looking.see("~forward", judge, made)
+        loss = judge(made).sum()
+        optimizer.zero_grad()
+        loss.backward()
+        looking.see("~optimizer", optimizer)
+        optimizer.step()
+
+    for _ in range(6):
+        for optimizer in (of_judge, of_judge, of_maker):
+            learn(optimizer)
+    (fact,) = looking.of("dropped")
+    assert fact["model"] == "Net"
+    assert 0 < fact["seconds"] < fact["backward"]
+    assert fact["path"][-1][1] == "learn"
 
 
 def test_a_compiled_program_says_so_instead(looking, monkeypatch):

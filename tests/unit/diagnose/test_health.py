@@ -7,7 +7,13 @@ import pytest
 from factory import CALL, measurement, stack
 from patterncase import TRAINING, host_findings, training_sites
 
-from unstall.records.measurements import LoaderMeasurement, ModelMeasurement, ModuleMeasurement
+from unstall.records.measurements import (
+    DroppedGradients,
+    LoaderMeasurement,
+    ModelMeasurement,
+    ModuleMeasurement,
+    Recomputation,
+)
 
 COMPUTING = ModelMeasurement(
     threads=4, dtype="torch.float32", batch_size=32, forwards=1, flops=5e9, peak_flops=1e11, flops_coverage=1.0
@@ -49,6 +55,22 @@ def test_gradients_that_nothing_uses_are_not_healthy():
     assert (finding.pattern, finding.cause) == ("compute-bound", "gradients")
     few = verdict(TRAINING, msgspec.structs.replace(COMPUTING, gradients=1000, updated=900))
     assert few.pattern == "healthy"
+
+
+def test_gradients_that_are_dropped_are_not_healthy():
+    dropped = DroppedGradients((), "Generator", 0.6)
+    finding = verdict(TRAINING, msgspec.structs.replace(COMPUTING, dropped=dropped))
+    assert (finding.pattern, finding.cause) == ("compute-bound", "gradients")
+    assert any("gradients of Generator that are dropped" in line for line in finding.evidence)
+
+
+def test_what_is_computed_again_is_not_healthy(code):
+    place = code.at("suppress", "# suppress")
+    again = Recomputation((place,), 1.0, 0.04, 12, 0.0, share=0.4, recurring=0.5)
+    finding = verdict(TRAINING, COMPUTING, recomputation=again)
+    assert (finding.pattern, finding.cause) == ("recompute-bound", "same-inputs")
+    for other in ({"share": 0.1}, {"recurring": 0.99}):
+        assert verdict(TRAINING, COMPUTING, recomputation=msgspec.structs.replace(again, **other)).pattern == "healthy"
 
 
 def test_a_batch_of_padding_is_not_healthy():

@@ -21,7 +21,9 @@ from unstall.records.measurements import (
     CompiledFunction,
     LoaderMeasurement,
     ModelMeasurement,
+    Recomputation,
 )
+from unstall.records.observations import Frame
 from unstall.records.report import CallbackTime, Generation
 from unstall.report.schema import schema
 
@@ -365,6 +367,26 @@ GENERATING = {"forward": 0.09, "other": 0.01}
 def generation(**more):
     values = {"sequences": 1, "prompt_tokens": 32, "new_tokens": 65, "prefill_s": 0.01, "decode_s": 0.08}
     return Generation(**{**values, "cached": False, "longest_input": 96, **more})
+
+
+def test_what_is_computed_again_is_named_at_its_call(code):
+    place = code.at("suppress", "# suppress")
+    again = Recomputation((place,), there=0.9, seconds=0.06, operators=100, backward_s=0, share=0.5, recurring=0.6)
+    samples = [stack(place, count=90), stack(CALL, count=10)]
+    found = match("recompute-bound", {"forward": 0.09, "other": 0.01}, recomputation=again, samples=samples)
+    finding = check(found, "recompute-bound", headroom=2)
+    assert (finding.cause, finding.culprit.function, finding.culprit.line) == ("same-inputs", "suppress", place.line)
+    assert (finding.share, finding.culprit.share) == pytest.approx((0.5, 0.45))
+    assert finding.evidence == [
+        "50 % of the operators' time computes what was computed before, from the same values: 100 operators a step"
+    ]
+
+
+def test_what_little_is_computed_again_is_as_long_as_it_takes():
+    again = Recomputation(
+        (Frame("f", "/x.py", 1),), 1, seconds=0.004, operators=0, backward_s=0.006, share=0.5, recurring=0
+    )
+    check(match("recompute-bound", recomputation=again), "recompute-bound", headroom=1.11)
 
 
 def test_a_key_value_cache_that_is_off_is_named_at_the_call_that_generates(code):

@@ -17,6 +17,7 @@ from patterncase import TRAINING, check, host_findings, match, training_sites
 
 from unstall.diagnose.ranks import late_ranks, notes
 from unstall.records.measurements import (
+    DroppedGradients,
     GradientExchange,
     GrowingObject,
     LoaderMeasurement,
@@ -97,6 +98,18 @@ def test_compute_bound_by_gradients_that_nothing_uses(tmp_path):
     assert (
         "95 % of the gradients that backward computes (`backbone`, `neck`) are used by no optimizer" in finding.evidence
     )
+
+
+def test_compute_bound_by_gradients_that_are_dropped_blames_the_call_on_the_way(tmp_path):
+    text = "def judge(real):\n    made = sample(len(real))  # made\n    return loss(made)\n"
+    made = Source(tmp_path / "train.py", text)
+    dropped = DroppedGradients((made.at("judge", "# made"),), "Generator", 0.5)
+    found = match(
+        "compute-bound", {"forward": 0.03, "backward": 0.07}, model=ModelMeasurement(threads=4, dropped=dropped)
+    )
+    finding = check(found, "compute-bound", headroom=1 / (1 - 0.7 * 0.5))
+    assert (finding.cause, finding.culprit.function, finding.culprit.line) == ("gradients", "judge", 2)
+    assert "50 % of backward computes gradients of Generator that are dropped before it learns" in finding.evidence
 
 
 def test_compute_bound_by_padding_blames_what_makes_the_batch(tmp_path):

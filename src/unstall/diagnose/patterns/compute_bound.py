@@ -323,9 +323,10 @@ def _culprit(host: HostFeatures, cause: str, suspects: _Suspects) -> Culprit | N
         if setter is not None:
             return setter
     model = host.measurement.model
-    if cause == "gradients" and model.dropped is not None and model.dropped.share > model.unused_gradients:
-        frame = model.dropped.frames[-1]
-        return culprit_at(frame.file, frame.line, host.share(BACKWARD.name), via=f"on the way to {model.dropped.model}")
+    dropped = model.dropped
+    if cause == "gradients" and dropped is not None and dropped.frames and dropped.share > model.unused_gradients:
+        frame = dropped.frames[-1]
+        return culprit_at(frame.file, frame.line, host.share(BACKWARD.name), via=dropped.model)
     if cause == "gradients" and model.file:
         via = ", ".join(model.idle_parts)[:100]
         return culprit_at(model.file, model.line, host.share(BACKWARD.name), via)

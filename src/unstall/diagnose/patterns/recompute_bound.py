@@ -40,7 +40,7 @@ class RecomputeBound(Pattern):
         (
             "same-inputs",
             None,
-            Range(0.4, 0.8, 1.5, "few early cycles say how operators are divided, and caches are cold in them"),
+            Range(0.6, 1.0, 1.6, "few early cycles say how operators are divided: three programs, 0.8 to 1.2"),
         ),
     )
     usual_remedies = (
