@@ -119,7 +119,7 @@ def _arithmetic(main: ProcessRecording, loop: Loop, chosen: Bools) -> dict[str, 
 
 
 def operators(main: ProcessRecording, device: str) -> list[OperatorLine]:
-    """The program's lines whose operators have a gradient, the costliest first; none for a model on a ``device``."""
+    """The program's lines whose operators have a gradient, or compute again; none for a model on a ``device``."""
     if "cuda" in device:
         return []
     return [
@@ -128,6 +128,7 @@ def operators(main: ProcessRecording, device: str) -> list[OperatorLine]:
             forward_s=each["forward"],
             backward_s=each["backward"],
             node=each["node"],
+            again_s=each.get("again", 0.0),
         )
         for fact in main.facts.get("flops", [])
         for each in fact.get("lines", ())

@@ -125,15 +125,16 @@ class OperatorTimes:
         }
 
     def facts(self) -> list[dict[str, Any]]:
-        """Those that take time in backward, the most first; those of no line have an empty path."""
-        lines = [(path, line) for path, line in self._lines.items() if line.backward_s]
-        lines.sort(key=lambda entry: -entry[1].backward_s)
+        """Those with a gradient, or that compute again, the most first; those of no line have an empty path."""
+        lines = [(path, line) for path, line in self._lines.items() if line.backward_s or line.work.again_s]
+        lines.sort(key=lambda entry: -entry[1].backward_s - entry[1].work.again_s)
         return [
             {
                 "path": path,
                 "forward": line.forward_s,
                 "backward": line.backward_s,
-                "node": max(line.nodes, key=lambda name: line.nodes[name]),
+                "node": max(line.nodes, key=lambda name: line.nodes[name], default=""),
+                "again": line.work.again_s,
             }
             for path, line in lines[:_MOST_LINES]
         ]

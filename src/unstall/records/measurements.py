@@ -120,6 +120,8 @@ class OperatorLine(msgspec.Struct, frozen=True):
     """Of their gradients."""
     node: str = ""
     """What takes the most of that, as autograd calls it."""
+    again_s: float = 0.0
+    """Of operators that were given what they were given before."""
 
 
 class DroppedGradients(msgspec.Struct, frozen=True):
@@ -320,7 +322,8 @@ class Measurement(msgspec.Struct, frozen=True):
     generation: Generation | None = None
     modules: Sequence[ModuleMeasurement] = msgspec.field(default_factory=list)
     operators: Sequence[OperatorLine] = ()
-    """Those with a gradient, the costliest first; none where they run on a device, and their calls tell nothing."""
+    """Those with a gradient, or that compute something again, the costliest first; none where they run on a device,
+    and their calls tell nothing."""
     recomputation: Recomputation | None = None
     world_size: int = 1
     """Ranks of the program, seen or not."""
@@ -372,7 +375,8 @@ class Measurement(msgspec.Struct, frozen=True):
     def backward_shares(self) -> list[tuple[OperatorLine, float]]:
         """The program's lines whose operators have a gradient, each with its share of backward; the costliest first."""
         total_s = sum(line.backward_s for line in self.operators)
-        return [(line, line.backward_s / total_s) for line in self.operators if line.frames and total_s > 0]
+        with_gradient = (line for line in self.operators if line.frames and line.backward_s > 0)
+        return [(line, line.backward_s / total_s) for line in with_gradient]
 
     @property
     def has_peers(self) -> bool:

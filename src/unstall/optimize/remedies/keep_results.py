@@ -1,0 +1,75 @@
+"""What is computed again from the same values is kept, until these are others."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import libcst as cst
+
+from unstall.optimize.context import RemedyContext
+from unstall.optimize.proposal import Lines, Proposal, speedup_without
+from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
+from unstall.optimize.source.errors import SourceError
+from unstall.optimize.source.keeping import layer_calls, with_kept_calls, with_kept_method
+from unstall.optimize.thresholds import KEPT_RESULTS_SAVE, LEAST_SHARE
+from unstall.text.units import percent
+
+
+class KeepResults(Remedy):
+    """The lines whose operators were given what they were given before."""
+
+    name = "keep-results"
+    brief = "a layer called with the same values, or a method that unpacks its module's tensors, keeps its result"
+    needs = "a model of your own, on a CPU, that runs without gradients there: inference, or constants of a training"
+    patterns = ("recompute-bound", "compute-bound", "overhead-bound")
+    exactness = "exact"
+
+    def propose(self, context: RemedyContext) -> list[Proposal]:
+        return proposals_of(
+            _functions(context),
+            lambda candidate: _proposal(context, *candidate),
+            "no line of your own computes again what it has computed before",
+        )
+
+
+def _functions(context: RemedyContext) -> Iterator[tuple[Path, cst.FunctionDef, dict[int, float]]]:
+    """The functions in which something is computed again, the most first; by line, its share of the step."""
+    again = context.measurement.recomputation
+    total_s = sum(line.again_s for line in context.measurement.operators)
+    if again is None or not total_s:
+        return
+    taken = min(again.share, again.seconds / context.measurement.step.mean)
+    functions: dict[tuple[Path, cst.FunctionDef], dict[int, float]] = defaultdict(lambda: defaultdict(float))
+    for line in context.measurement.operators:
+        path = context.user_file(line.frames[-1].file) if line.frames and line.again_s else None
+        if path is None:
+            continue
+        with suppress(SourceError):
+            function = context.sources.module(path).innermost(line.frames[-1].line, cst.FunctionDef)
+            if function is not None:
+                functions[path, function][line.frames[-1].line] += taken * line.again_s / total_s
+    for (path, function), of_line in sorted(functions.items(), key=lambda item: -sum(item[1].values())):
+        yield path, function, dict(of_line)
+
+
+def _proposal(context: RemedyContext, path: Path, function: cst.FunctionDef, of_line: Mapping[int, float]) -> Proposal:
+    module, name = context.sources.module(path), function.name.value
+    calls = {call: of_line[line] for line in of_line for call in layer_calls(module, line)}
+    share = sum(of_line.values())
+    if share < LEAST_SHARE:
+        raise NotApplicable(f"what {name} computes again takes {percent(share)} of the step")
+    changed = with_kept_calls(module, list(calls)) if calls else with_kept_method(module, function)
+    return Proposal(
+        f"{name} keeps what it computes ({path.name}:{min(of_line)})",
+        speedup_without(share, KEPT_RESULTS_SAVE),
+        f"what it has computed before takes {percent(share)} of the step",
+        sources=context.sources.with_module(path, changed),
+        key=f"{path.name}:{name}",
+        lines=Lines.of(path, module, *calls) if calls else Lines.of(path, module, function),
+    )
+
+
+REMEDY = KeepResults()
