@@ -17,6 +17,7 @@ from unstall.child import reading
 _SCALARS = (int, float, complex, bool, str, type(None))
 _CONSTANTS = ("dtype", "layout", "device", "memory_format")
 """Classes of torch whose instances stand for themselves."""
+_FAR_MORE = 4
 _UNWRITTEN = ("empty", "new_empty")
 """Names of operators whose results nobody has written yet."""
 
@@ -45,8 +46,11 @@ class Contents:
         self._constants = tuple(getattr(torch, name) for name in _CONSTANTS)
         self._most_bytes = most_bytes
         self._left = budget_bytes
-        self._known: dict[int, tuple[tuple[int, int, int], int]] = {}
-        """By a storage's address: what else tells it from a later one there (never surely), and the checksum."""
+        self._known: dict[int, dict[tuple[int, int], tuple[int, int]]] = {}
+        """By a storage's address, then by address and size of a part of its memory: version and checksum.
+
+        Another storage may lie at that address later; that is why what is found is read again.
+        """
 
     def key(self, call: Call, *, anew: bool = False) -> Hashable:
         """Equal for calls that compute the same. Unknown where that cannot be told.
@@ -84,11 +88,11 @@ class Contents:
         return layout, flags, self._checksum(tensor, storage, anew)
 
     def _checksum(self, tensor: Any, storage: Any, anew: bool) -> int:
-        size = storage.nbytes()
-        base = self._torch._C._data_address(tensor) - tensor.storage_offset() * tensor.element_size()
-        state = base, size, -1 if tensor.is_inference() else tensor._version
-        known_state, checksum = self._known.get(storage._cdata, (None, 0))
-        if known_state == state and not anew:
+        part = start, size = self._part(tensor, storage)
+        version = -1 if tensor.is_inference() else tensor._version
+        of_storage = self._known.setdefault(storage._cdata, {})
+        known_version, checksum = of_storage.get(part, (None, 0))
+        if known_version == version and not anew:
             return checksum
         if size > self._most_bytes or size > self._left:
             raise Unknown
@@ -96,9 +100,18 @@ class Contents:
         import zlib
 
         self._left -= size
-        checksum = zlib.crc32((ctypes.c_char * size).from_address(base))
-        self._known[storage._cdata] = state, checksum
+        checksum = zlib.crc32((ctypes.c_char * size).from_address(start))
+        of_storage[part] = version, checksum
         return checksum
+
+    def _part(self, tensor: Any, storage: Any) -> tuple[int, int]:
+        """Address and size of what is read for a tensor: all of its storage, unless that is far more than its own."""
+        each, whole = tensor.element_size(), storage.nbytes()
+        base = self._torch._C._data_address(tensor)  # of the storage; asking the tensor may copy it
+        extent = each * (1 + sum((length - 1) * stride for length, stride in zip(tensor.shape, tensor.stride())))
+        if extent * _FAR_MORE < whole:
+            return base + tensor.storage_offset() * each, extent
+        return base, whole
 
     def forget_written(self, call: Call) -> None:
         """An operator has made tensors, or written to some: inference tensors have no version that would tell."""

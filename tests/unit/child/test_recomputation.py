@@ -102,6 +102,17 @@ def test_more_than_may_be_read_is_not_known():
     assert len(told.again) == 1  # 256 bytes each time that two matrices are read
 
 
+def test_of_a_large_storage_only_the_part_in_use_is_read():
+    table = torch.randn(10_000, 8)
+    with Told(Contents(torch, most_bytes=1000)) as told:
+        for row in (3, 3, 4):
+            table[row].exp()
+        table[3].add_(1)
+        table[3].exp()
+        table.exp()
+    assert told.again == ["exp"]
+
+
 def test_what_recurs_counts_the_first_time_too():
     a, b = matrices()
     with Told() as told:
