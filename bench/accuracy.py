@@ -18,65 +18,26 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
-import math
 import os
 import re
-import statistics
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from accuracy_table import Row, claims, format_row, markdown, summary, write
 from freed import log_ratios, ratio, stubbable
-from machine import describe
 
 ROOT = Path(__file__).resolve().parents[1]
 ZOO = ROOT / "tests" / "zoo"
 """Also where programs of other folders find what they share."""
-EXPERIMENTS = ROOT / "bench" / "results" / "simplify.json"
-"""What `make simplify-bench` found last."""
 LAYOUTS = ("script", "installed")
-SECTIONS = {"installed": "## Installed as a package", "heldout": "## Held-out programs"}
-"""Of the page, after the zoo's own programs as scripts: by layout, or folder of programs."""
 _LIMIT_S = 240
 FREE_SECONDS = 23.0
 """Of a run in which the culprit is free in turns: three free turns or four."""
-LEGEND = (
-    "- **ceiling**: how many times faster the report says the step would be if the culprit took no time, with its",
-    "  interval and how sure it is of that figure. **free** is the truth: the culprit made free by hand, where that",
-    "  can be done; **measured** is what `unstall simplify` found ([make simplify-bench](simplify-accuracy.md)).",
-    "- **expected gain**: how many times faster the report says the step would be with its remedy. **fixed** is the",
-    "  truth: the rate of the program's fixed twin over that of the slow one, whatever its author did to it.",
-    "- Where confidence is low, a report prints the interval alone. No figure of a run that is only watched has high",
-    "  confidence: the ends of its interval would have to be within 1.5× of each other, as in `unstall simplify`.",
-    "",
-)
-
-
-@dataclass
-class Row:
-    """The verdict on one program beside the truth."""
-
-    name: str
-    truth: str
-    found: str
-    pattern: bool
-    cause: bool | None
-    culprit: bool | None
-    named: str
-    headroom: float | None
-    confidence: str
-    speedup: float | None
-    """True: the fixed twin's rate over the slow program's."""
-    ceiling: dict[str, Any] | None = None
-    """As the verdict states it: value, low, high, confidence, known_by."""
-    expected_gain: dict[str, Any] | None = None
-    """The same, and the remedy."""
-    free: float | None = None
-    """True: the culprit made free by hand, by a variant of the program or in turns of one process (free.py)."""
 
 
 def main() -> int:
@@ -276,186 +237,6 @@ def show(report: dict[str, Any]) -> None:
             print(f"        {line}")
     for line in report["run"].get("notes", []):
         print(f"    note: {line}")
-
-
-def mark(right: bool | None) -> str:
-    """A cell of the table."""
-    return "·" if right is None else "✓" if right else "✗"
-
-
-def format_row(row: Row) -> str:
-    """One line for the terminal."""
-    return (
-        f"{mark(row.pattern)}{mark(row.cause)}{mark(row.culprit)} {row.name:26} {row.truth:28} {row.found:28} "
-        f"{row.named[:34]:34} {number(row.headroom)} / {number(row.speedup)} {row.confidence}"
-    )
-
-
-def number(value: float | None) -> str:
-    """A factor."""
-    return "  – " if value is None else f"{value:.2f}×"
-
-
-def share(rights: Sequence[bool | None]) -> str:
-    """Of those that have a truth, how many are right."""
-    known = [right for right in rights if right is not None]
-    return f"{sum(known)}/{len(known)} ({sum(known) / max(len(known), 1):.0%})"
-
-
-def summary(rows: Sequence[Row]) -> str:
-    """The totals."""
-    return (
-        f"pattern {share([row.pattern for row in rows])}, cause {share([row.cause for row in rows])}, "
-        f"culprit {share([row.culprit for row in rows])}"
-    )
-
-
-@dataclass(frozen=True)
-class Coverage:
-    """How a kind of figure compares with the truth, over the programs for which both are known."""
-
-    programs: int
-    held: int
-    """Truths inside their interval."""
-    error: float
-    """Median factor between figure and truth: 1.25 is a quarter off, either way."""
-    width: float
-    """Median upper over lower end."""
-
-
-def coverage(pairs: Sequence[tuple[dict[str, Any], float]]) -> Coverage | None:
-    """Of figures and their truths; None where there is none."""
-    if not pairs:
-        return None
-    errors = [math.exp(abs(math.log(figure["value"] / truth))) for figure, truth in pairs]
-    widths = [figure["high"] / figure["low"] for figure, _ in pairs]
-    held = sum(figure["low"] <= truth <= figure["high"] for figure, truth in pairs)
-    return Coverage(len(pairs), held, statistics.median(errors), statistics.median(widths))
-
-
-def claims(rows: Sequence[Row]) -> list[str]:
-    """Coverage and median error of ceilings and expected gains, over all and by confidence, as rows of a table."""
-    lines = ["| figure | confidence | programs | truth in the interval | median error | median width |"]
-    lines.append("| --- | --- | --- | --- | --- | --- |")
-    right = [row for row in rows if row.pattern]
-    ceilings = [(row.ceiling, row.free) for row in right if row.ceiling and row.free]
-    gains = [(row.expected_gain, row.speedup) for row in right if row.expected_gain and row.speedup]
-    for name, pairs in (("ceiling", ceilings), ("expected gain", gains)):
-        for level in ("high", "medium", "low", "all"):
-            found = coverage([pair for pair in pairs if level in (pair[0]["confidence"], "all")])
-            if found is not None:
-                held = f"{found.held}/{found.programs} ({found.held / found.programs:.0%})"
-                figures = f"{number(found.error)} | {number(found.width)}"
-                lines.append(f"| {name} | {level} | {found.programs} | {held} | {figures} |")
-    return lines if len(lines) > 2 else []
-
-
-def interval(figure: dict[str, Any] | None) -> str:
-    """A cell: the figure, its interval, and how sure it is."""
-    if figure is None:
-        return "  – "
-    return f"{number(figure['value'])} ({figure['low']:.2f} to {figure['high']:.2f}, {figure['confidence']})"
-
-
-def experiments() -> dict[str, dict[str, Any]]:
-    """The rows of the experiments' bench, by program."""
-    if not EXPERIMENTS.exists():
-        return {}
-    return {row["name"]: row for row in json.loads(EXPERIMENTS.read_text(encoding="utf-8"))}
-
-
-def markdown(rows: Sequence[Row], options: argparse.Namespace) -> str:
-    """The page's first part."""
-    lines = [
-        "# Accuracy",
-        "",
-        "How often the verdict of `unstall run` is right, over programs with a planted bottleneck.",
-        "",
-        f"**{summary(rows)}.**",
-        "",
-        f"Measured by `make accuracy` on {describe()}. Each program ran for {options.seconds:g} s",
-        f"under `unstall run`, then its fixed twin for {options.seconds * 0.6:g} s without.",
-        "",
-        *LEGEND,
-        *([*claims(rows), ""] if claims(rows) else []),
-        *table(rows),
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def table(rows: Sequence[Row]) -> list[str]:
-    """A row for each program."""
-    tried = experiments()
-    lines = [
-        "| program | planted | found | pattern | cause | culprit | named | ceiling | free | measured "
-        "| expected gain | fixed |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
-    ]
-    for row in rows:
-        lines.append(
-            f"| {row.name} | {row.truth} | {row.found} | {mark(row.pattern)} | {mark(row.cause)} "
-            f"| {mark(row.culprit)} "
-            f"| `{row.named}` | {interval(row.ceiling)} | {number(row.free)} "
-            f"| {number(tried.get(row.name, {}).get('measured'))} "
-            f"| {interval(row.expected_gain)} | {number(row.speedup)} |"
-        )
-    return lines
-
-
-def write(rows: Sequence[Row], options: argparse.Namespace) -> None:
-    """Put the table into the page; those of the other layouts and programs stay."""
-    page = options.write.read_text(encoding="utf-8") if options.write.exists() else ""
-    names = {title: name for name, title in SECTIONS.items()}
-    main, *others = re.split(rf"^(?={'|'.join(map(re.escape, names))})", page, flags=re.MULTILINE)
-    sections = {names[text.partition("\n")[0]]: text for text in others}
-    section = "installed" if options.layout == "installed" else options.zoo.name
-    if section == "installed":
-        sections[section] = installed_section(rows, options)
-    elif section == "heldout":
-        sections[section] = heldout_section(rows, options)
-    else:
-        main = markdown(rows, options)
-    parts = [main, *(sections[name] for name in SECTIONS if name in sections)]
-    options.write.write_text("\n".join(part.rstrip("\n") + "\n" for part in parts), encoding="utf-8")
-
-
-def installed_section(rows: Sequence[Row], options: argparse.Namespace) -> str:
-    """The same programs as a package."""
-    lines = [
-        SECTIONS["installed"],
-        "",
-        "Most trainings are a short driver script on top of an installed package. These are the same programs, with",
-        "their modules in a package in site-packages; a culprit counts as right only if its package is named as well.",
-        "",
-        f"**{summary(rows)}.**",
-        "",
-        f"Measured on {describe()}; each program ran for {options.seconds:g} s.",
-        "",
-        "| program | planted | found | pattern | cause | culprit | named |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
-    ]
-    for row in rows:
-        marks = " | ".join(map(mark, (row.pattern, row.cause, row.culprit)))
-        lines.append(f"| {row.name} | {row.truth} | {row.found} | {marks} | `{row.named}` |")
-    return "\n".join(lines)
-
-
-def heldout_section(rows: Sequence[Row], options: argparse.Namespace) -> str:
-    """Programs that were written after the thresholds."""
-    lines = [
-        SECTIONS["heldout"],
-        "",
-        "The programs of `bench/heldout` were written after the thresholds were set, and nothing is tuned on them.",
-        "Here **free** is a variant of the program whose culprit takes no time.",
-        "",
-        f"**{summary(rows)}.**",
-        "",
-        f"Measured by `make heldout` on {describe()}; each program ran for {options.seconds:g} s.",
-        "",
-        *([*claims(rows), ""] if claims(rows) else []),
-        *table(rows),
-    ]
-    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import accuracy
+import accuracy_table
 from machine import describe
 
 FOLDER = Path(__file__).with_name("frameworks")
@@ -56,16 +57,16 @@ class Row:
     family: str
     packages: str
     verdict: dict[str, Any]
-    """An :class:`accuracy.Row`, as a mapping."""
+    """An :class:`accuracy_table.Row`, as a mapping."""
     same: bool
     """Standard output and exit code of the watched run were those of the plain one."""
     cured: str
     """What was found of the cured program."""
 
     @property
-    def graded(self) -> accuracy.Row:
+    def graded(self) -> accuracy_table.Row:
         """The verdict beside the truth."""
-        return accuracy.Row(**self.verdict)
+        return accuracy_table.Row(**self.verdict)
 
     @property
     def is_cured(self) -> bool:
@@ -102,7 +103,7 @@ def main() -> int:
             row = judge(case, family, python, options)
             rows[case.name] = row
             same = "same output" if row.same else "OUTPUT DIFFERS"
-            print(f"{accuracy.format_row(row.graded)} {same}, cured: {row.cured}", flush=True)
+            print(f"{accuracy_table.format_row(row.graded)} {same}, cured: {row.cured}", flush=True)
             save(list(rows.values()), options)  # after each, so that a run that is cut off leaves what it found
     print(summary(list(rows.values())))
     return int(not all(row.same for row in rows.values()))
@@ -271,10 +272,10 @@ def markdown(rows: Sequence[Row]) -> str:
     order = [case.name for case in sys.modules["truth"].CASES]
     for row in sorted(rows, key=lambda row: order.index(row.graded.name)):
         graded = row.graded
-        marks = " | ".join(map(accuracy.mark, (graded.pattern, graded.cause, graded.culprit)))
+        marks = " | ".join(map(accuracy_table.mark, (graded.pattern, graded.cause, graded.culprit)))
         lines.append(
             f"| {row.packages} | {graded.name} | {graded.truth} | {graded.found} | {marks} | `{graded.named}` "
-            f"| {accuracy.mark(row.same)} | {row.cured} | {accuracy.number(graded.speedup)} |"
+            f"| {accuracy_table.mark(row.same)} | {row.cured} | {accuracy_table.number(graded.speedup)} |"
         )
     return "\n".join(lines) + "\n"
 

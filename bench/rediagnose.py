@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from accuracy import ZOO, Row, claims, earlier, format_row, interval, load_cases, row_of, show, state_of, summary
+from accuracy import ZOO, earlier, load_cases, row_of, show, state_of
+from accuracy_table import Row, claims, format_row, interval, summary
 
 from unstall.benchmark import archive
 from unstall.benchmark.launcher import Observation

@@ -8,7 +8,8 @@ from unstall.diagnose.features import HostFeatures, build
 from unstall.diagnose.overview import RunContext
 from unstall.records.measurements import Measurement, SeamSite
 from unstall.records.observations import Frame, Observation, ResourcePoint, StackSample
-from unstall.records.report import PhaseTime, SpanTime, Startup, StepTime
+from unstall.records.report import PhaseTime, SpanTime, Startup
+from unstall.records.run import StepTime
 
 MAIN_PID, WORKER_PID = 100, 200
 

@@ -5,6 +5,7 @@ import numpy as np
 from unstall.records import report as r
 from unstall.records.archive import Archive, StepSeries
 from unstall.records.comparison import Entry
+from unstall.records.run import RunInfo, StepTime, Throughput, Utilization
 
 
 def report(steps_per_s=10.0, *, run_id="20260102-030405-abcdef", pattern="input-bound", headroom=2.0, **more):
@@ -21,7 +22,7 @@ def report(steps_per_s=10.0, *, run_id="20260102-030405-abcdef", pattern="input-
     step = 1 / steps_per_s if steps_per_s else 0.0
     return r.Report(
         kind=more.pop("kind", "run"),
-        run=r.RunInfo(
+        run=RunInfo(
             id=run_id,
             command=more.pop("command", ["train.py"]),
             started="2026-01-02T03:04:05Z",
@@ -30,8 +31,8 @@ def report(steps_per_s=10.0, *, run_id="20260102-030405-abcdef", pattern="input-
             exit_code=0,
             environment={**environment, **more.pop("environment", {})},
         ),
-        throughput=r.Throughput(steps_per_s=steps_per_s, step_s=r.StepTime(mean=step, p50=step, p95=2 * step)),
-        utilization=more.pop("utilization", r.Utilization(other_processes_cores=0.0)),
+        throughput=Throughput(steps_per_s=steps_per_s, step_s=StepTime(mean=step, p50=step, p95=2 * step)),
+        utilization=more.pop("utilization", Utilization(other_processes_cores=0.0)),
         phases=[
             r.PhaseTime(name="data_wait", share=0.6, mean_s=0.6 * step),
             r.PhaseTime(name="forward", share=0.4, mean_s=0.4 * step),

@@ -14,7 +14,8 @@ from unstall.optimize.source.files import Sources
 from unstall.optimize.source.module import SourceModule, parsed
 from unstall.optimize.trial_runner import TrialRun
 from unstall.records.measurements import Measurement
-from unstall.records.report import Finding, PhaseTime, Report, RunInfo, StepTime, Throughput, Utilization
+from unstall.records.report import Finding, PhaseTime, Report
+from unstall.records.run import RunInfo, StepTime, Throughput, Utilization
 
 STEP_S = 0.1
 

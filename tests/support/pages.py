@@ -7,6 +7,7 @@ from unstall.records.archive import Archive, StepSeries
 from unstall.records.experiments import NotMeasured
 from unstall.records.measurements import Measurement
 from unstall.records.observations import Frame, MachinePoint, ResourcePoint, StackSample
+from unstall.records.run import RunInfo, StepTime, Throughput, Utilization
 from unstall.records.trace import TraceChange, TraceFacts, TraceRank, TraceStep, TraceTime
 from unstall.records.what_if import Knob, Outcome, Sliders
 
@@ -86,7 +87,7 @@ def report(steps=400, text="the transform takes 60 % of the step", name="decode"
     )
     values = {
         "kind": "run",
-        "run": r.RunInfo(
+        "run": RunInfo(
             id="20260101-000000-abcdef",
             command=["train.py", text],
             started="2026-01-01T00:00:00Z",
@@ -96,8 +97,8 @@ def report(steps=400, text="the transform takes 60 % of the step", name="decode"
             environment={"cpu_count": 2, "gpus": [], "torch": text},
             notes=[text],
         ),
-        "throughput": r.Throughput(steps_per_s=20.0, step_s=r.StepTime(mean=0.05, p50=0.05, p95=0.06)),
-        "utilization": r.Utilization(cpu=0.5),
+        "throughput": Throughput(steps_per_s=20.0, step_s=StepTime(mean=0.05, p50=0.05, p95=0.06)),
+        "utilization": Utilization(cpu=0.5),
         "phases": [r.PhaseTime(name=phase, share=share, mean_s=0.05 * share) for phase, share in SHARES.items()],
         "verdict": finding,
         "findings": [finding, second],
@@ -200,7 +201,7 @@ def archive(durations=None, **more):
             steps=len(durations),
             warmup=5,
             total_steps=len(durations),
-            step=r.StepTime(mean=0.05, p50=0.05, p95=0.06),
+            step=StepTime(mean=0.05, p50=0.05, p95=0.06),
             phases=[],
             cores=2.0,
             main_pid=7,

@@ -8,7 +8,7 @@ from unstall.diagnose import findings as ranking
 from unstall.diagnose.features import build
 from unstall.diagnose.patterns import all_patterns
 from unstall.diagnose.patterns.base import Features
-from unstall.records.report import Utilization
+from unstall.records.run import Utilization
 
 TRAINING = {"data_wait": 0.001, "forward": 0.03, "backward": 0.06, "optimizer": 0.008, "other": 0.001}
 """An ordinary step with nothing in its way."""

@@ -8,6 +8,7 @@ import msgspec
 
 from unstall.diagnose.patterns import all_patterns
 from unstall.records import report as r
+from unstall.records.run import RunInfo, StepTime, Throughput, Utilization
 
 EXAMPLES = (
     "input_bound",
@@ -35,22 +36,22 @@ def make(verdict: r.Finding, phases: dict[str, float], *, step_s: float = 0.0241
         "environment": {"python": "3.11.7", "torch": "2.13.0", "cpu_count": 2, "gpus": []},
         **more.pop("run", {}),
     }
-    utilization = more.pop("utilization", None) or r.Utilization(
+    utilization = more.pop("utilization", None) or Utilization(
         cpu=0.98, run_delay=0.31, rss_peak_bytes=812_000_000, gpu=None
     )
     verdict = told(verdict, phases, utilization)
     return r.Report(
         kind="run",
-        run=r.RunInfo(**run),
+        run=RunInfo(**run),
         throughput=more.pop("throughput", None)
-        or r.Throughput(
+        or Throughput(
             steps_per_s=1 / step_s,
             batches_per_s=1 / step_s,
             samples_per_s=32 / step_s,
             flops_per_s=3.2e9,
             mfu=0.0312,
             flops_coverage=0.98,
-            step_s=r.StepTime(mean=step_s, p50=0.97 * step_s, p95=1.4 * step_s),
+            step_s=StepTime(mean=step_s, p50=0.97 * step_s, p95=1.4 * step_s),
         ),
         utilization=utilization,
         phases=[
@@ -63,7 +64,7 @@ def make(verdict: r.Finding, phases: dict[str, float], *, step_s: float = 0.0241
     )
 
 
-def told(found: r.Finding, phases: dict[str, float], use: r.Utilization) -> r.Finding:
+def told(found: r.Finding, phases: dict[str, float], use: Utilization) -> r.Finding:
     """The finding with what the diagnosis says of it, where the phases take these shares."""
     pattern = all_patterns()[found.pattern]
     share = sum(phases.get(name, 0.0) for name in pattern.phases) or None

@@ -10,6 +10,7 @@ from unstall.diagnose.patterns import all_patterns
 from unstall.records import report as r
 from unstall.records.communication import GroupCommunication, NodeCommunication, RankCommunication
 from unstall.records.experiments import NotMeasured
+from unstall.records.run import Account, RunInfo, StepTime, Throughput, Utilization
 from unstall.records.vocabulary import PHASE_NAMES, Confidence, KnownBy
 
 words = st.text(max_size=30)
@@ -72,7 +73,7 @@ phases = st.lists(
     unique_by=lambda phase: phase.name,
 )
 runs = st.builds(
-    r.RunInfo,
+    RunInfo,
     id=words,
     command=st.lists(words, max_size=4),
     started=st.just("2025-01-01T00:00:00Z"),
@@ -87,18 +88,18 @@ runs = st.builds(
     notes=st.lists(words, max_size=5),
 )
 throughputs = st.builds(
-    r.Throughput,
+    Throughput,
     steps_per_s=maybe_amount,
     batches_per_s=maybe_amount,
     samples_per_s=maybe_amount,
     env_steps_per_s=maybe_amount,
     flops_per_s=maybe_amount,
     mfu=st.none() | share,
-    step_s=st.none() | st.builds(r.StepTime, mean=amount, p50=amount, p95=amount),
+    step_s=st.none() | st.builds(StepTime, mean=amount, p50=amount, p95=amount),
     flops_coverage=st.none() | share,
 )
 utilizations = st.builds(
-    r.Utilization,
+    Utilization,
     cpu=st.none() | share,
     gpu=st.none() | st.lists(share, max_size=4),
     run_delay=st.none() | share,
@@ -172,7 +173,7 @@ reports = st.builds(
     throughput=throughputs,
     utilization=utilizations,
     phases=phases,
-    account=st.none() | st.builds(r.Account, name=st.just("without_neighbours"), step_s=amount),
+    account=st.none() | st.builds(Account, name=st.just("without_neighbours"), step_s=amount),
     verdict=findings,
     findings=st.lists(findings, max_size=3),
     ceilings=st.lists(

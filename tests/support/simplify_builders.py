@@ -13,7 +13,8 @@ from unstall.child.experiments.interventions.base import key_of
 from unstall.child.layout import MAIN
 from unstall.records.measurements import Measurement, ModelMeasurement
 from unstall.records.observations import Observation
-from unstall.records.report import Culprit, Finding, PhaseTime, Report, RunInfo, StepTime, Throughput, Utilization
+from unstall.records.report import Culprit, Finding, PhaseTime, Report
+from unstall.records.run import RunInfo, StepTime, Throughput, Utilization
 from unstall.records.vocabulary import PHASE_NAMES
 from unstall.simplify.abba import Pace
 from unstall.simplify.experiment import Experiment, ExperimentResult

@@ -27,44 +27,50 @@ def accuracy():
     finally:
         sys.path.remove(str(_BENCH))
         sys.modules.pop("accuracy", None)
+        sys.modules.pop("accuracy_table", None)
+
+
+@pytest.fixture(scope="module")
+def table(accuracy):
+    return sys.modules["accuracy_table"]
 
 
 def figure(value, low, high, confidence="medium"):
     return {"value": value, "low": low, "high": high, "confidence": confidence, "known_by": "estimated"}
 
 
-def row(accuracy, name="a", *, ceiling=None, free=None, gain=None, speedup=None, pattern=True):
-    return accuracy.Row(name, "x/-", "x/-", pattern, None, None, "f", 2.0, "high", speedup, ceiling, gain, free)
+def row(table, name="a", *, ceiling=None, free=None, gain=None, speedup=None, pattern=True):
+    return table.Row(name, "x/-", "x/-", pattern, None, None, "f", 2.0, "high", speedup, ceiling, gain, free)
 
 
-def test_a_truth_outside_its_interval_is_not_covered(accuracy):
-    found = accuracy.coverage([(figure(2, 1, 3), 2.5), (figure(2, 1.9, 2.1), 4.0), (figure(2, 1, 3), 1.0)])
+def test_a_truth_outside_its_interval_is_not_covered(table):
+    found = table.coverage([(figure(2, 1, 3), 2.5), (figure(2, 1.9, 2.1), 4.0), (figure(2, 1, 3), 1.0)])
     assert (found.programs, found.held) == (3, 2)
     assert found.error == pytest.approx(2.0)
     assert found.width == pytest.approx(3.0)
 
 
-def test_errors_count_the_same_either_way(accuracy):
-    too_high, too_low = (accuracy.coverage([(figure(value, 1, 9), 4.0)]) for value in (8.0, 2.0))
+def test_errors_count_the_same_either_way(table):
+    too_high, too_low = (table.coverage([(figure(value, 1, 9), 4.0)]) for value in (8.0, 2.0))
     assert too_high.error == pytest.approx(too_low.error) == pytest.approx(2.0)
 
 
-def test_nothing_is_said_of_what_has_no_truth(accuracy):
-    assert accuracy.coverage([]) is None
-    assert accuracy.claims([row(accuracy, ceiling=figure(2, 1, 3))]) == []
+def test_nothing_is_said_of_what_has_no_truth(table):
+    assert table.coverage([]) is None
+    assert table.claims([row(table, ceiling=figure(2, 1, 3))]) == []
 
 
-def test_ceilings_and_gains_are_told_apart_and_by_confidence(accuracy):
+def test_ceilings_and_gains_are_told_apart_and_by_confidence(table):
     rows = [
-        row(accuracy, "a", ceiling=figure(2, 1, 3, "high"), free=2.2, gain=figure(1.5, 1, 2, "low"), speedup=2.5),
-        row(accuracy, "b", ceiling=figure(4, 3, 5, "low"), free=9.0),
-        row(accuracy, "c", ceiling=figure(4, 3, 5, "low"), free=4.0, pattern=False),
+        row(table, "a", ceiling=figure(2, 1, 3, "high"), free=2.2, gain=figure(1.5, 1, 2, "low"), speedup=2.5),
+        row(table, "b", ceiling=figure(4, 3, 5, "low"), free=9.0),
+        row(table, "c", ceiling=figure(4, 3, 5, "low"), free=4.0, pattern=False),
     ]
-    table = "\n".join(accuracy.claims(rows))
-    assert "| ceiling | high | 1 | 1/1 (100%)" in table
-    assert "| ceiling | all | 2 | 1/2 (50%)" in table
-    assert "| expected gain | low | 1 | 0/1 (0%)" in table
-    assert "| ceiling | medium" not in table
+    lines = "\n".join(table.claims(rows))
+    assert "| ceiling | high | 1 | 1/1 (100%)" in lines
+    assert "| ceiling | all | 2 | 1/2 (50%)" in lines
+    assert "| expected gain | low | 1 | 0/1 (0%)" in lines
+    assert "| ceiling | medium" not in lines
 
 
 def test_no_true_ceiling_is_told_of_a_function_that_was_not_made_free(accuracy):
@@ -74,13 +80,13 @@ def test_no_true_ceiling_is_told_of_a_function_that_was_not_made_free(accuracy):
     assert accuracy.free_speedup(batching, "collect", 10.0, None) is None
 
 
-def test_rows_that_were_kept_become_the_table_again(accuracy, tmp_path):
+def test_rows_that_were_kept_become_the_table_again(table, accuracy, tmp_path):
     import argparse
     import json
     from dataclasses import asdict
 
     kept, page = tmp_path / "rows.json", tmp_path / "accuracy.md"
-    kept.write_text(json.dumps([asdict(row(accuracy, "prog", ceiling=figure(2, 1.5, 3), free=2.2))]))
+    kept.write_text(json.dumps([asdict(row(table, "prog", ceiling=figure(2, 1.5, 3), free=2.2))]))
     options = argparse.Namespace(results=kept, write=page, seconds=8.0)
     assert accuracy.replay(options) == 0
     assert "2.00× (1.50 to 3.00, medium) | 2.20×" in page.read_text()

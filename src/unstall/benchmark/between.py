@@ -14,7 +14,7 @@ from unstall.benchmark.steps import Bools, Loop
 from unstall.benchmark.thresholds import LONG, NOTABLE_BETWEEN, RARE
 from unstall.child.seams.modules import FORWARD
 from unstall.records.measurements import SeamSite
-from unstall.records.report import Between
+from unstall.records.run import Between
 
 
 def between(loop: Loop, chosen: Bools, sites: Sequence[SeamSite]) -> Between | None:

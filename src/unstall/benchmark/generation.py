@@ -9,7 +9,7 @@ from unstall.benchmark.reader import ProcessRecording, Spans, ends, starts
 from unstall.benchmark.steps import Bools, Loop, main_spans
 from unstall.benchmark.thresholds import MOST_GROW
 from unstall.child.seams.transformers import INPUTS, REQUEST, SEQUENCES_SHIFT
-from unstall.records.report import Generation
+from unstall.records.run import Generation
 
 
 def measure(process: ProcessRecording, loop: Loop, chosen: Bools) -> Generation | None:

@@ -8,7 +8,7 @@ from statistics import mean
 
 from unstall.benchmark.thresholds import GPU_AT_WORK
 from unstall.records.observations import GpuClock, MachinePoint
-from unstall.records.report import GpuState
+from unstall.records.run import GpuState
 
 
 def gpu_states(looks: Sequence[MachinePoint], begin: float, end: float) -> list[GpuState | None]:

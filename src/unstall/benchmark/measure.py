@@ -36,7 +36,8 @@ from unstall.records.measurements import (
     SeamSite,
 )
 from unstall.records.observations import Frame, Observation, ResourcePoint, StackSample
-from unstall.records.report import SpanTime, Startup, StepTime
+from unstall.records.report import SpanTime, Startup
+from unstall.records.run import StepTime
 from unstall.records.vocabulary import is_seam
 
 Bools = npt.NDArray[np.bool_]

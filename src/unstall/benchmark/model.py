@@ -21,7 +21,7 @@ from unstall.records.measurements import (
     Recomputation,
 )
 from unstall.records.observations import Frame
-from unstall.records.report import Generation
+from unstall.records.run import Generation
 
 
 def measure(

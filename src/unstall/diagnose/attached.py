@@ -19,7 +19,8 @@ from unstall.diagnose.ranks import named
 from unstall.diagnose.thresholds import BUSY_ELSEWHERE, LATE_RANK_SHARE, MOVING, NO_CORE, STUCK_S, STUCK_SAMPLES
 from unstall.records.attached import AttachedProcess, AttachReport
 from unstall.records.measurements import Measurement
-from unstall.records.report import Culprit, StepTime
+from unstall.records.report import Culprit
+from unstall.records.run import StepTime
 from unstall.records.vocabulary import BACKWARD, COMM, DATA_WAIT, MODEL_PHASES, OPTIMIZER, OTHER, PHASES, PhaseName
 from unstall.text.units import number, percent, seconds
 

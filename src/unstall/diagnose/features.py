@@ -13,7 +13,8 @@ from unstall.diagnose.neighbours import without_neighbours
 from unstall.diagnose.placing import HOST_PLACES, Placed, count, is_idle, short
 from unstall.diagnose.thresholds import CHANCE, FEWEST_SAMPLES, LEADS, NAMED_OTHER, STRAY, WRITTEN_BYTES_PER_S
 from unstall.records.measurements import Measurement, SeamSite
-from unstall.records.report import Account, Culprit, LineTime, PhaseTime
+from unstall.records.report import Culprit, LineTime, PhaseTime
+from unstall.records.run import Account
 from unstall.records.vocabulary import BACKWARD, COMM, ENV, FORWARD, OTHER, PhaseName, Seam, in_order
 
 

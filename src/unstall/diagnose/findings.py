@@ -18,7 +18,8 @@ from unstall.diagnose.thresholds import (
     VERY_UNSURE_SPREAD,
 )
 from unstall.records.measurements import Measurement
-from unstall.records.report import Finding, Utilization
+from unstall.records.report import Finding
+from unstall.records.run import Utilization
 from unstall.records.vocabulary import WITHOUT_CULPRIT
 from unstall.text.units import percent
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from unstall.diagnose.thresholds import HELD_BACK, LOWERED_CLOCK
-from unstall.records.report import GpuState
+from unstall.records.run import GpuState
 from unstall.text.units import percent
 
 

@@ -10,7 +10,8 @@ from typing import Any
 
 from unstall.records.measurements import Measurement
 from unstall.records.observations import Observation
-from unstall.records.report import Finding, Report, RunInfo, Throughput, Utilization
+from unstall.records.report import Finding, Report
+from unstall.records.run import RunInfo, Throughput, Utilization
 from unstall.records.vocabulary import NO_VERDICT
 
 

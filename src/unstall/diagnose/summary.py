@@ -14,7 +14,8 @@ from unstall.diagnose.overview import RunContext, info, without_steps
 from unstall.diagnose.patterns.base import Features
 from unstall.records.experiments import Ceiling
 from unstall.records.measurements import Measurement
-from unstall.records.report import Finding, Generation, ModuleTime, Report, Throughput, Utilization
+from unstall.records.report import Finding, ModuleTime, Report
+from unstall.records.run import Generation, Throughput, Utilization
 from unstall.statistics import slope
 from unstall.text.units import seconds
 

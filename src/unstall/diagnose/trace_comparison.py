@@ -8,7 +8,7 @@ import numpy as np
 
 from unstall.diagnose.findings import findings
 from unstall.diagnose.patterns.base import Features
-from unstall.records.report import Utilization
+from unstall.records.run import Utilization
 from unstall.records.trace import TraceChanged, TraceComparison
 from unstall.trace.features import TraceFeatures
 from unstall.trace.kernels import Total

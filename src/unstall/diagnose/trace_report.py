@@ -17,7 +17,8 @@ from unstall.diagnose.patterns.base import Features
 from unstall.diagnose.thresholds import CHANGED
 from unstall.diagnose.trace_notes import notes as notes_on
 from unstall.diagnose.trace_notes import unread
-from unstall.records.report import Finding, Report, RunInfo, StepTime, Throughput, Utilization
+from unstall.records.report import Finding, Report
+from unstall.records.run import RunInfo, StepTime, Throughput, Utilization
 from unstall.records.trace import TraceChange, TraceFacts, TraceRank, TraceStep, TraceTime
 from unstall.records.vocabulary import NO_VERDICT, PatternName
 from unstall.trace.features import TraceFeatures

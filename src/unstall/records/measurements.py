@@ -12,7 +12,8 @@ import msgspec
 from unstall.records.communication import NodeCommunication
 from unstall.records.compiled import CompiledFrame
 from unstall.records.observations import Frame, StackSample
-from unstall.records.report import Between, CallbackTime, Generation, GpuState, PhaseTime, SpanTime, Startup, StepTime
+from unstall.records.report import CallbackTime, PhaseTime, SpanTime, Startup
+from unstall.records.run import Between, Generation, GpuState, StepTime
 from unstall.records.vocabulary import PhaseName, Plugins
 
 

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from unstall.records.communication import GroupCommunication, RankCommunication
 from unstall.records.compiled import CompiledFrame
-from unstall.records.report import Between, PhaseTime, Report, RunInfo, Throughput, Utilization
+from unstall.records.report import PhaseTime, Report
+from unstall.records.run import Between, RunInfo, Throughput, Utilization
 from unstall.report import wording
 from unstall.report.thresholds import NOTABLE_BYTES, NOTABLE_CORES, NOTABLE_PART, NOTABLE_S, NOTABLE_SHARE, NOTABLE_SKEW
 from unstall.text import units

@@ -16,7 +16,8 @@ from unstall.prove import trees
 from unstall.prove.judge import Judge, ProofOptions
 from unstall.prove.runner import SandboxedRunner
 from unstall.prove.runs import OriginalFailed
-from unstall.records.report import Finding, Report, RunInfo, Throughput, Utilization
+from unstall.records.report import Finding, Report
+from unstall.records.run import RunInfo, Throughput, Utilization
 from unstall.records.vocabulary import NO_VERDICT
 from unstall.runs.errors import Failed, Refused, refusing
 from unstall.runs.workplace import SandboxChoice, open_sandbox

@@ -19,10 +19,11 @@ from unstall.records.archive import Archive, FetchSeries, StepSeries
 from unstall.records.encoding import packed
 from unstall.records.measurements import LoaderMeasurement, Measurement
 from unstall.records.observations import Frame, MachinePoint, ResourcePoint, StackSample
+from unstall.records.run import RunInfo, StepTime, Throughput, Utilization
 
 _REPORT = r.Report(
     kind="run",
-    run=r.RunInfo(
+    run=RunInfo(
         id="20260102-030405-abcdef",
         command=["train.py"],
         started="2026-01-02T03:04:05Z",
@@ -31,8 +32,8 @@ _REPORT = r.Report(
         exit_code=0,
         environment={"python": "3.11", "gpus": []},
     ),
-    throughput=r.Throughput(steps_per_s=2.0),
-    utilization=r.Utilization(),
+    throughput=Throughput(steps_per_s=2.0),
+    utilization=Utilization(),
     phases=[],
     verdict=r.Finding(
         pattern="healthy", headroom=1.0, headroom_known_by="estimated", confidence="high", evidence=[], advice=[]
@@ -58,7 +59,7 @@ def _full():
         steps=np.int64(2),
         warmup=1,
         total_steps=3,
-        step=r.StepTime(0.5, 0.5, np.float64(0.6)),
+        step=StepTime(0.5, 0.5, np.float64(0.6)),
         phases=[],
         cores=2.0,
         main_pid=7,

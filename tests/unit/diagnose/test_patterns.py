@@ -24,7 +24,8 @@ from unstall.records.measurements import (
     Recomputation,
 )
 from unstall.records.observations import Frame
-from unstall.records.report import CallbackTime, Generation
+from unstall.records.report import CallbackTime
+from unstall.records.run import Generation
 from unstall.report.schema import schema
 
 COMPUTING = ModelMeasurement(

@@ -3,6 +3,7 @@ import pytest
 from unstall.diagnose import source_excerpt as excerpts
 from unstall.records import report as r
 from unstall.records.archive import Excerpt
+from unstall.records.run import RunInfo, Throughput, Utilization
 
 SOURCE = """\
 import x
@@ -82,12 +83,12 @@ def report(blamed):
         advice=[],
         culprit=blamed,
     )
-    run = r.RunInfo(id="1", command=[], started="", duration_s=1, steps=9, exit_code=0, environment={})
+    run = RunInfo(id="1", command=[], started="", duration_s=1, steps=9, exit_code=0, environment={})
     return r.Report(
         kind="run",
         run=run,
-        throughput=r.Throughput(steps_per_s=1.0),
-        utilization=r.Utilization(),
+        throughput=Throughput(steps_per_s=1.0),
+        utilization=Utilization(),
         phases=[],
         verdict=finding,
         findings=[finding],

@@ -9,6 +9,7 @@ import pytest
 
 from unstall.records import report as r
 from unstall.records.archive import Archive, StepSeries
+from unstall.records.run import RunInfo, StepTime, Throughput, Utilization
 from unstall.records.speedup import ExpectedGain, Speedup
 
 _HOSTILE = '<script>"\\\n\x1b[31m{x="1"} 5'
@@ -31,7 +32,7 @@ def report():
     )
     return r.Report(
         kind="run",
-        run=r.RunInfo(
+        run=RunInfo(
             id="20260102-030405-abcdef",
             command=["train.py", _HOSTILE],
             started="2026-01-02T03:04:05Z",
@@ -40,8 +41,8 @@ def report():
             exit_code=0,
             environment={"python": "3.11.7", "git_revision": "c0ffee"},
         ),
-        throughput=r.Throughput(steps_per_s=10.0, mfu=math.nan, step_s=r.StepTime(mean=0.1, p50=0.09, p95=0.2)),
-        utilization=r.Utilization(cpu=0.5, gpu=[0.9, 0.1]),
+        throughput=Throughput(steps_per_s=10.0, mfu=math.nan, step_s=StepTime(mean=0.1, p50=0.09, p95=0.2)),
+        utilization=Utilization(cpu=0.5, gpu=[0.9, 0.1]),
         phases=[
             r.PhaseTime(name="data_wait", share=0.6, mean_s=0.06),
             r.PhaseTime(name="forward", share=0.4, mean_s=0.04),

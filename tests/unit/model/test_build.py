@@ -13,7 +13,8 @@ from unstall.model.recorded import ModelInput
 from unstall.model.simulate import simulate
 from unstall.records.measurements import LoaderMeasurement, Measurement, ModelMeasurement
 from unstall.records.observations import Frame, StackSample
-from unstall.records.report import PhaseTime, StepTime
+from unstall.records.report import PhaseTime
+from unstall.records.run import StepTime
 from unstall.records.vocabulary import PHASE_NAMES
 
 BATCHES = 1500

@@ -9,6 +9,7 @@ from unstall.model.pipeline_model import Pipeline
 from unstall.model.work import Layout
 from unstall.records import report as r
 from unstall.records.archive import Archive
+from unstall.records.run import RunInfo, Throughput, Utilization
 
 
 def archive(function="decode"):
@@ -22,13 +23,13 @@ def archive(function="decode"):
         advice=[],
         culprit=culprit,
     )
-    run = r.RunInfo(id="x", command=[], started="", duration_s=1.0, steps=1, exit_code=0, environment={})
+    run = RunInfo(id="x", command=[], started="", duration_s=1.0, steps=1, exit_code=0, environment={})
     return Archive(
         report=r.Report(
             kind="run",
             run=run,
-            throughput=r.Throughput(steps_per_s=1.0),
-            utilization=r.Utilization(),
+            throughput=Throughput(steps_per_s=1.0),
+            utilization=Utilization(),
             phases=[],
             verdict=verdict,
             findings=[],

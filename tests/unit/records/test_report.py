@@ -10,20 +10,8 @@ from changes import changed
 from unstall.records.experiments import Ceiling, ReportedExperiment
 from unstall.records.observations import Frame, StackSample
 from unstall.records.remedies import TriedRemedy
-from unstall.records.report import (
-    Culprit,
-    Finding,
-    Hotspot,
-    ModuleTime,
-    PhaseTime,
-    Report,
-    RunInfo,
-    SpanTime,
-    Startup,
-    StepTime,
-    Throughput,
-    Utilization,
-)
+from unstall.records.report import Culprit, Finding, Hotspot, ModuleTime, PhaseTime, Report, SpanTime, Startup
+from unstall.records.run import RunInfo, StepTime, Throughput, Utilization
 from unstall.records.vocabulary import PHASE_NAMES, Confidence, KnownBy
 from unstall.report.schema import schema
 

@@ -11,6 +11,7 @@ from rich.console import Console
 from unstall.records import report as r
 from unstall.records.archive import Archive
 from unstall.records.measurements import LoaderMeasurement, Measurement, ModelMeasurement, Slowing
+from unstall.records.run import StepTime, Utilization
 from unstall.records.speedup import Speedup
 from unstall.repeat import differences, noise
 from unstall.repeat.comparison import compare
@@ -70,7 +71,7 @@ def _names(a, b):
 
 
 def test_what_was_different_is_named():
-    busy = r.Utilization(other_processes_cores=1.5)
+    busy = Utilization(other_processes_cores=1.5)
     gpus = [{"name": "H200", "memory_bytes": 1}]
     a = Archive(report=report(environment={"torch": "2.12", "git_revision": "a" * 40}))
     b = Archive(
@@ -103,7 +104,7 @@ def test_memory_may_vary_a_little_from_boot_to_boot():
 
 
 def _with_loader(**settings):
-    step = r.StepTime(0.1, 0.1, 0.1)
+    step = StepTime(0.1, 0.1, 0.1)
     measurement = Measurement("batch", 9, 1, 10, step, [], 2.0, 1, loader=LoaderMeasurement(**settings))
     return Archive(report=report(), measurement=measurement)
 
@@ -189,7 +190,7 @@ def test_callbacks_of_the_steps_are_set_side_by_side():
 
 def test_a_run_that_slowed_down_is_said_to():
     slowing = Slowing(per_1000=0.12, low=0.11, high=0.14, begin_s=0.1, end_s=0.2, phase="other")
-    steady = Measurement("batch", 9, 1, 10, r.StepTime(0.1, 0.1, 0.1), [], 2.0, 1)
+    steady = Measurement("batch", 9, 1, 10, StepTime(0.1, 0.1, 0.1), [], 2.0, 1)
     a = Archive(report=report(), measurement=steady)
     caveats = compare(a, changed(a, measurement__slowing=slowing)).caveats
     assert any(line.startswith("B slows down: a step takes 12 % longer every 1,000 steps") for line in caveats)
@@ -198,7 +199,7 @@ def test_a_run_that_slowed_down_is_said_to():
 
 def _with_model(libraries=None, **model):
     measured = Measurement(
-        "optimizer", 9, 1, 10, r.StepTime(0.1, 0.1, 0.1), [], 2.0, 1, model=ModelMeasurement(forwards=1.0, **model)
+        "optimizer", 9, 1, 10, StepTime(0.1, 0.1, 0.1), [], 2.0, 1, model=ModelMeasurement(forwards=1.0, **model)
     )
     return Archive(report=report(environment={"libraries": libraries or {}}), measurement=measured)
 

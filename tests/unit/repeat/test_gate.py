@@ -12,7 +12,7 @@ from rich.console import Console
 from unstall.cli.gate import EXIT_CODES
 from unstall.records.comparison import GatePair, GateResult, PhaseMedians, Slowdown
 from unstall.records.measurements import Measurement, ModelMeasurement
-from unstall.records.report import StepTime
+from unstall.records.run import StepTime
 from unstall.repeat.arms import Arm, ArmRun, relative_error, steps_for
 from unstall.repeat.gate import Gate, RecordedBaseline
 from unstall.repeat.sequential import SequentialPlan, SequentialResult

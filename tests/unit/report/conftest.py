@@ -6,6 +6,7 @@ import pytest
 from report_examples import EXAMPLES, finding, make, source, warp
 
 from unstall.records import report as r
+from unstall.records.run import Throughput, Utilization
 from unstall.records.speedup import ExpectedGain, Speedup
 
 
@@ -65,7 +66,7 @@ def input_bound() -> r.Report:
             after_last_step_s=0.1,
         ),
         run={"notes": ["py-spy saw the program in 11 windows of 1 s, outside the timed steps"]},
-        utilization=r.Utilization(
+        utilization=Utilization(
             cpu=0.98,
             run_delay=0.04,
             rss_peak_bytes=812_000_000,
@@ -123,7 +124,7 @@ def memory_growth() -> r.Report:
     return make(
         verdict,
         {"forward": 0.4, "backward": 0.5, "optimizer": 0.1},
-        utilization=r.Utilization(rss_peak_bytes=2_400_000_000, rss_growth_bytes_per_step=2.1e6),
+        utilization=Utilization(rss_peak_bytes=2_400_000_000, rss_growth_bytes_per_step=2.1e6),
     )
 
 
@@ -167,8 +168,8 @@ def no_steps() -> r.Report:
             "exit_code": 1,
             "notes": ["the program ended before its first optimizer step", "py-spy may not attach"],
         },
-        throughput=r.Throughput(steps_per_s=None),
-        utilization=r.Utilization(),
+        throughput=Throughput(steps_per_s=None),
+        utilization=Utilization(),
     )
 
 
@@ -182,8 +183,8 @@ def reinforcement() -> r.Report:
     return make(
         verdict,
         {"env": 0.76, "forward": 0.14, "backward": 0.06, "optimizer": 0.04},
-        throughput=r.Throughput(steps_per_s=12_400.0, env_steps_per_s=99_200.0),
-        utilization=r.Utilization(cpu=0.5, gpu=[0.12], gpu_memory_peak_bytes=3_100_000_000),
+        throughput=Throughput(steps_per_s=12_400.0, env_steps_per_s=99_200.0),
+        utilization=Utilization(cpu=0.5, gpu=[0.12], gpu_memory_peak_bytes=3_100_000_000),
         spans=[r.SpanTime(name=f"phase {i}", count=100 * i, total_s=i / 7, mean_s=i / 700) for i in range(1, 8)],
         modules=[
             r.ModuleTime(

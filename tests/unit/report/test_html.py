@@ -17,6 +17,7 @@ from report_strategies import reports
 from unstall.records import report as r
 from unstall.records.archive import Archive, Excerpt, StepSeries
 from unstall.records.observations import Frame, MachinePoint, ResourcePoint, StackSample
+from unstall.records.run import RunInfo, Throughput, Utilization
 from unstall.records.what_if import Knob, Outcome, Sliders
 from unstall.report import html, templating
 from unstall.report.html import charts, flame, markup, series, source
@@ -255,7 +256,7 @@ def _report():
     )
     return r.Report(
         kind="run",
-        run=r.RunInfo(
+        run=RunInfo(
             id="x",
             command=["a.py"],
             started="2026-01-01T00:00:00Z",
@@ -264,8 +265,8 @@ def _report():
             exit_code=0,
             environment={"cpu_count": 2},
         ),
-        throughput=r.Throughput(steps_per_s=1.0),
-        utilization=r.Utilization(),
+        throughput=Throughput(steps_per_s=1.0),
+        utilization=Utilization(),
         phases=[],
         verdict=verdict,
         findings=[verdict],

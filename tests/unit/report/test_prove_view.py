@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from unstall.records.proof import Difference, Proof, ProofRatio, SideFigures
-from unstall.records.report import RunInfo
+from unstall.records.run import RunInfo
 from unstall.report import prove_card, prove_view, report_view
 from unstall.report.schema import schema
 from unstall.runs.prove import report_of

@@ -5,6 +5,7 @@ from changes import changed
 from report_examples import finding, make
 
 from unstall.records import report as r
+from unstall.records.run import Between, StepTime, Throughput, Utilization
 from unstall.report import run_phrases
 
 
@@ -30,8 +31,8 @@ def test_what_was_not_measured_is_not_mentioned() -> None:
     report = make(
         finding("healthy"),
         {},
-        throughput=r.Throughput(steps_per_s=None),
-        utilization=r.Utilization(),
+        throughput=Throughput(steps_per_s=None),
+        utilization=Utilization(),
         run={"environment": {}},
     )
     assert run_phrases.throughput(report) == []
@@ -41,8 +42,8 @@ def test_what_was_not_measured_is_not_mentioned() -> None:
 
 
 def test_what_is_between_steps_is_no_part_of_the_step_that_is_shown(input_bound: r.Report) -> None:
-    evaluation = r.Between(mean_s=0.033, each_s=2.1, count=4, function="evaluate", file="/w/train.py", line=80)
-    step = r.StepTime(mean=0.044, p50=0.011, p95=0.012)
+    evaluation = Between(mean_s=0.033, each_s=2.1, count=4, function="evaluate", file="/w/train.py", line=80)
+    step = StepTime(mean=0.044, p50=0.011, p95=0.012)
     report = changed(input_bound, throughput__step_s=step, throughput__between=evaluation, account=None)
     assert run_phrases.step_times(report) == [
         "11 ms a step",
@@ -77,7 +78,7 @@ def test_gpus(gpu: list[float] | None, installed: list, expected: list[str]) -> 
     report = make(
         finding("healthy"),
         {},
-        utilization=r.Utilization(gpu=gpu),
+        utilization=Utilization(gpu=gpu),
         run={"environment": {"gpus": installed}},
     )
     assert run_phrases.utilization(report) == expected
@@ -87,7 +88,7 @@ def test_a_busy_machine_and_a_leak_are_named() -> None:
     report = make(
         finding("healthy"),
         {},
-        utilization=r.Utilization(rss_peak_bytes=10**9, rss_growth_bytes_per_step=5e5, other_processes_cores=1.234),
+        utilization=Utilization(rss_peak_bytes=10**9, rss_growth_bytes_per_step=5e5, other_processes_cores=1.234),
     )
     assert run_phrases.utilization(report)[1:] == [
         "memory 1 GB peak, +500 kB/step",

@@ -24,7 +24,8 @@ from unstall.threshold import Range
 if TYPE_CHECKING:
     from unstall.diagnose.features import HostFeatures
     from unstall.records.measurements import Slowing
-    from unstall.records.report import Culprit, Utilization
+    from unstall.records.report import Culprit
+    from unstall.records.run import Utilization
     from unstall.trace.features import TraceFeatures
 
 

@@ -10,7 +10,8 @@ from unstall.diagnose.placing import Placed
 from unstall.diagnose.source import SourceFunction
 from unstall.diagnose.thresholds import BLOCKED, NOTABLE_CALLBACK, SEEN
 from unstall.records.observations import Frame
-from unstall.records.report import CallbackTime, Culprit, Finding, Utilization
+from unstall.records.report import CallbackTime, Culprit, Finding
+from unstall.records.run import Utilization
 from unstall.records.vocabulary import CALLBACK
 from unstall.text.units import percent, seconds
 from unstall.threshold import Range

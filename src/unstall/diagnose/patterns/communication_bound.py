@@ -12,7 +12,8 @@ from unstall.diagnose.patterns.base import Pattern, UsualRemedy, at, of_step, pa
 from unstall.diagnose.ranks import exposed_s, spread, unseen
 from unstall.diagnose.thresholds import COMMUNICATION_SHARE, DDP_BUCKET_BYTES, MOST, SEEN, VERY_UNEVEN
 from unstall.records.measurements import GradientExchange, Measurement, RankMeasurement
-from unstall.records.report import Culprit, Finding, Utilization
+from unstall.records.report import Culprit, Finding
+from unstall.records.run import Utilization
 from unstall.records.vocabulary import COMM
 from unstall.text.units import bytes_, factor, number, percent, seconds
 from unstall.threshold import Range

@@ -18,7 +18,8 @@ from unstall.diagnose.placing import Placed, count
 from unstall.diagnose.thresholds import IN_UNCOMPILED, MOSTLY_MODEL, OUTRANKS_GROWTH, SEEN, WORTH
 from unstall.records.compiled import CompiledFrame
 from unstall.records.measurements import SeamSite
-from unstall.records.report import Culprit, Finding, Utilization
+from unstall.records.report import Culprit, Finding
+from unstall.records.run import Utilization
 from unstall.records.vocabulary import COMPILE, MODEL_PHASES
 from unstall.text.units import seconds, times
 

@@ -40,7 +40,8 @@ from unstall.diagnose.thresholds import (
     WORTH,
 )
 from unstall.records.measurements import ModuleMeasurement
-from unstall.records.report import Culprit, Finding, NextStep, Utilization
+from unstall.records.report import Culprit, Finding, NextStep
+from unstall.records.run import Utilization
 from unstall.records.vocabulary import BACKWARD, FORWARD, MODEL_PHASES, OPTIMIZER
 from unstall.text.units import factor, flops, percent
 from unstall.text.units import share as share_of

@@ -7,7 +7,8 @@ from unstall.diagnose.blame import culprit
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import BY_REWRITING, Pattern, UsualRemedy, at, part
 from unstall.diagnose.thresholds import MOST, SEEN, SPARE_CORE
-from unstall.records.report import Finding, Utilization
+from unstall.records.report import Finding
+from unstall.records.run import Utilization
 from unstall.records.vocabulary import ENV, FORWARD
 from unstall.text.units import percent, seconds
 from unstall.threshold import Range

@@ -6,7 +6,8 @@ from unstall.diagnose import health
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import Features, Pattern
 from unstall.diagnose.thresholds import BUSY_DEVICE, WORTH
-from unstall.records.report import Finding, Utilization
+from unstall.records.report import Finding
+from unstall.records.run import Utilization
 from unstall.text.units import percent
 from unstall.trace.features import TraceFeatures
 

@@ -12,7 +12,8 @@ from unstall.diagnose.own_threads import of_other_work
 from unstall.diagnose.patterns.base import BY_REWRITING, Pattern, UsualRemedy, name_of, of_step, part
 from unstall.diagnose.placing import AFTER_MODEL, AFTER_TRAINING, BEFORE_BACKWARD, BEFORE_MODEL, HOST_PLACES, Placed
 from unstall.diagnose.thresholds import COLLECTING, HOST_SHARE, MOST, SEEN
-from unstall.records.report import Finding, Utilization
+from unstall.records.report import Finding
+from unstall.records.run import Utilization
 from unstall.records.vocabulary import FORWARD, IDLE, OTHER, VALIDATION
 from unstall.text.units import percent, seconds
 from unstall.threshold import Range

@@ -5,7 +5,8 @@ from __future__ import annotations
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import Pattern, at, part
 from unstall.diagnose.thresholds import MOSTLY_IDLE
-from unstall.records.report import Finding, NextStep, Utilization
+from unstall.records.report import Finding, NextStep
+from unstall.records.run import Utilization
 from unstall.records.vocabulary import IDLE
 from unstall.text.units import percent, seconds
 

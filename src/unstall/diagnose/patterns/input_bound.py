@@ -7,37 +7,25 @@ On a device: it is idle while the main loop waits for its next batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
-from unstall.child.seams.loader import EPOCH, NEXT
-from unstall.diagnose import vocabulary
+from unstall.child.seams.loader import EPOCH
+from unstall.diagnose.batch_wait import BatchWait, batch_wait, blocked_share, cause_of_wait, making_batches
 from unstall.diagnose.blame import culprit
-from unstall.diagnose.features import HostFeatures, network_share
+from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import BY_REWRITING, Features, Pattern, UsualRemedy, name_of, of_step, part
-from unstall.diagnose.placing import Placed, count, short
-from unstall.diagnose.source import calls_at
+from unstall.diagnose.placing import Placed, short
 from unstall.diagnose.thresholds import (
-    BLOCKED,
-    FULL_CORES,
-    LEADS,
-    LOADER_CPU,
     LOADER_SHARE,
     MOST,
-    NETWORK,
     NOTABLE_BLOCKED,
     NOTABLE_DELAY,
     READ_AHEAD,
-    READS_BYTES,
-    RESTARTING,
     SEEN,
     SPARE_CORE,
-    TEAM_DELAYED,
-    THREADED,
     UNDISTURBED,
 )
 from unstall.records.measurements import LoaderMeasurement
-from unstall.records.report import Culprit, Finding, ProcessRole, Utilization
+from unstall.records.report import Culprit, Finding, ProcessRole
+from unstall.records.run import Utilization
 from unstall.records.vocabulary import DATA_WAIT
 from unstall.text.units import known, percent, seconds
 from unstall.threshold import Range
@@ -118,12 +106,12 @@ class InputBound(Pattern):
     def on_host(self, host: HostFeatures) -> Finding | None:
         """By the wait for batches, and by the cores that workers hold while the model computes."""
         loader = host.measurement.loader or LoaderMeasurement()
-        wait = _wait(host, loader)
+        wait = batch_wait(host, loader)
         headroom = host.step_s / wait.free_s
         if headroom < SEEN:
             return None
-        samples, role = _samples(host, loader)
-        cause = _cause(host, loader, samples)
+        samples, role = making_batches(host, loader)
+        cause = cause_of_wait(host, loader, samples)
         total = host.worker_total if role == "worker" else host.blame.total
         return self.finding(
             cause=cause,
@@ -171,7 +159,7 @@ class InputBound(Pattern):
         Where loader and model collide, a share of the wait says little: the ceiling may be several times the estimate.
         Where other programs hold more of the cores than this one, they may be what disturbs the model.
         """
-        wait = _wait(host, host.measurement.loader or LoaderMeasurement())
+        wait = batch_wait(host, host.measurement.loader or LoaderMeasurement())
         if not wait.contended:
             return finding.headroom, finding.headroom
         by_others = host.measurement.other_cores > host.used_cores
@@ -214,111 +202,6 @@ class InputBound(Pattern):
         return f"{name} in the loader workers takes the cores from the model{why}"
 
 
-@dataclass
-class _Wait:
-    """What waiting for data costs a step, and what the step would be without."""
-
-    wait_s: float
-    body_s: float
-    """The rest of the step, as it is."""
-    free_s: float
-    """The rest of the step without the wait: where workers hold the cores, what it takes while they are quiet."""
-    contended: bool
-
-
-def _wait(host: HostFeatures, loader: LoaderMeasurement) -> _Wait:
-    step, measured = host.step_s, host.measurement
-    wait_s = host.phase_s(DATA_WAIT.name)
-    body_s = max(step - wait_s, 0.005 * step)
-    cpu_s = measured.worker_cpu_s + measured.main_cpu_s
-    # Of its own making: pools of two libraries (NumPy's and torch's), or workers, take the cores from each other.
-    busy_cores = host.used_cores + measured.other_cores
-    delayed = busy_cores > 0 and host.used_cores / busy_cores * measured.team_delay_s >= TEAM_DELAYED * step
-    hold_cores = bool(loader.workers and measured.worker_cpu_s >= LOADER_CPU * cpu_s > 0)
-    loads_itself = not loader.workers and wait_s >= LEADS * step  # else no loader's threads are there to collide with
-    contended = (hold_cores and host.demand >= FULL_CORES) or (delayed and (hold_cores or loads_itself))
-    if not contended:
-        return _Wait(wait_s, body_s, body_s, contended)
-    # k runnable threads share C cores: each runs at the rate C/k (processor sharing).
-    serving_s = max(measured.worker_cpu_s, loader.service_s * loader.batches_per_step)
-    threads = min(max(1.0, measured.model.threads), measured.cores)
-    shared = max(1.0, (min(loader.workers, serving_s / step) + threads) / measured.cores)
-    # A team of threads waits for the one that has no core: the mean may be ten times what the model takes alone.
-    quick_s = sum(seconds for phase, seconds in measured.unhindered_s.items() if phase != DATA_WAIT.name)
-    return _Wait(wait_s, body_s, min(body_s / shared, max(quick_s, 0.005 * step) if quick_s else body_s), contended)
-
-
-def _samples(host: HostFeatures, loader: LoaderMeasurement) -> tuple[list[Placed], ProcessRole]:
-    if loader.workers:
-        return host.worker_samples(), "worker"
-    waiting = host.blame.in_phase(DATA_WAIT.name)
-    if _share(waiting, lambda placed: _only_waits(host, placed)) >= MOST:
-        if host.blame.threads:
-            return host.blame.threads, "main"
-        if host.worker_samples():
-            return host.worker_samples(), "worker"
-    return waiting, "main"
-
-
-def _only_waits(host: HostFeatures, placed: Placed) -> bool:
-    """Whether the program's deepest line is the one that asks a loader for a batch: others make it."""
-    asking = {(site.file, site.line) for site in host.sites(NEXT)}
-    return bool(placed.program) and (placed.program[-1][0].file, placed.program[-1][0].line) in asking
-
-
-def _cause(host: HostFeatures, loader: LoaderMeasurement, samples: list[Placed]) -> str:
-    measured = host.measurement
-    wait_s = host.phase_s(DATA_WAIT.name)
-    starting = loader.workers and loader.start_s >= MOST * wait_s and wait_s > RESTARTING * host.step_s
-    if starting and not loader.persistent_workers:  # those that stay only fill the queue again
-        return "workers"
-    service = loader.service_s
-    network = network_share(host, DATA_WAIT.name)
-    if service:
-        network = max(network, loader.service_network_s / service)
-    blocked = _blocked_share(host, loader)
-    by_library = _share(samples, lambda placed: vocabulary.is_network_library(placed.sample.frames))
-    if network >= NETWORK or (by_library >= MOST and blocked >= BLOCKED):
-        return "network"
-    if service and loader.collate_s >= MOST * service:
-        return "collate"
-    reading = _share(samples, _reads)
-    if reading >= MOST or (blocked >= MOST and (loader.workers == 0 or service) and _reads_files(host)):
-        return "storage"
-    if loader.workers and loader.service_cpu_s and loader.batches_per_step:
-        outside = measured.worker_cpu_s / (loader.service_cpu_s * loader.batches_per_step)
-        if outside > THREADED and host.demand > FULL_CORES:
-            return "threads"
-    return "transform"
-
-
-def _share(samples: list[Placed], wanted: Callable[[Placed], bool]) -> float:
-    return count(placed for placed in samples if wanted(placed)) / count(samples) if samples else 0.0
-
-
-def _reads(placed: Placed) -> bool:
-    """Whether the sample is in a call that reads a file or a database."""
-    if not placed.program:
-        return False
-    frame, _ = placed.program[-1]
-    deeper = placed.sample.frames[-1]
-    if deeper != frame and not vocabulary.reads_storage(deeper):
-        return False
-    return vocabulary.calls_storage(calls_at(frame.file, frame.line))
-
-
-def _reads_files(host: HostFeatures) -> bool:
-    """Whether the program asked files for anything in its steps: who is off the cores may wait for something else."""
-    return host.measurement.read_chars + host.measurement.disk_read >= READS_BYTES
-
-
-def _blocked_share(host: HostFeatures, loader: LoaderMeasurement) -> float:
-    if loader.service_s:
-        return loader.service_blocked_s / loader.service_s
-    phase = host.measurement.phase(DATA_WAIT.name)
-    return phase.blocked_s / phase.mean_s if phase and phase.mean_s else 0.0
-
-
 def _culprit(host: HostFeatures, cause: str, samples: list[Placed], total: int, role: ProcessRole) -> Culprit | None:
     if cause == "workers":
         return host.caller(EPOCH, share=min(1.0, host.share(DATA_WAIT.name)))
@@ -330,7 +213,7 @@ def _culprit(host: HostFeatures, cause: str, samples: list[Placed], total: int, 
     return culprit(below_loop, total, role, host.blame.loops)
 
 
-def _evidence(host: HostFeatures, loader: LoaderMeasurement, wait: _Wait, cause: str) -> list[str]:
+def _evidence(host: HostFeatures, loader: LoaderMeasurement, wait: BatchWait, cause: str) -> list[str]:
     lines = [f"{of_step(wait.wait_s / host.step_s, wait.wait_s)}, waits for the next batch"]
     if loader.service_s:
         several = f"{loader.workers} workers need each"
@@ -409,7 +292,7 @@ def _more_workers(host: HostFeatures, loader: LoaderMeasurement, cause: str | No
 
 
 def _mostly_waits(host: HostFeatures, loader: LoaderMeasurement, cause: str | None) -> bool:
-    return cause in ("network", "storage") and _blocked_share(host, loader) > MOST
+    return cause in ("network", "storage") and blocked_share(host, loader) > MOST
 
 
 PATTERN = InputBound()

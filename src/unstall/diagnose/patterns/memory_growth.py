@@ -8,7 +8,8 @@ from unstall.diagnose.growth_site import locate
 from unstall.diagnose.patterns.base import Features, Pattern, at, grows_by
 from unstall.diagnose.thresholds import GROWTH_BYTES, GROWTH_EXPLAINED, GROWTH_POINTS, OUTRANKS_GROWTH
 from unstall.records.measurements import GrowingObject
-from unstall.records.report import Culprit, Finding, NextStep, Utilization
+from unstall.records.report import Culprit, Finding, NextStep
+from unstall.records.run import Utilization
 from unstall.statistics import slope
 from unstall.text.units import bytes_, known
 

@@ -41,7 +41,8 @@ from unstall.diagnose.thresholds import (
     WORTH,
     WRITING,
 )
-from unstall.records.report import Culprit, Finding, Utilization
+from unstall.records.report import Culprit, Finding
+from unstall.records.run import Utilization
 from unstall.records.vocabulary import BACKWARD, FORWARD, MODEL_PHASES, OPTIMIZER, OTHER
 from unstall.text.units import factor, percent, seconds
 from unstall.threshold import Range

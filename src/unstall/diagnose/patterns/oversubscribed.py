@@ -7,7 +7,8 @@ from unstall.diagnose.own_threads import ONE_THREAD
 from unstall.diagnose.patterns.base import Features, Pattern, UsualRemedy, name_of, of_step, part
 from unstall.diagnose.placing import HOST_PLACES
 from unstall.diagnose.thresholds import MOSTLY_CONTENDED, OVERSUBSCRIBED
-from unstall.records.report import Culprit, Finding, Utilization
+from unstall.records.report import Culprit, Finding
+from unstall.records.run import Utilization
 from unstall.text.units import percent
 from unstall.threshold import Range
 

@@ -13,7 +13,8 @@ from unstall.diagnose.placing import Placed
 from unstall.diagnose.thresholds import CALLED_OP_S, OUTRANKS_GROWTH, SEEN, WEIGHT_S, WORTH
 from unstall.records.measurements import ModelMeasurement
 from unstall.records.observations import Frame
-from unstall.records.report import Finding, Utilization
+from unstall.records.report import Finding
+from unstall.records.run import Utilization
 from unstall.records.vocabulary import FORWARD
 from unstall.text.units import seconds
 from unstall.threshold import Range

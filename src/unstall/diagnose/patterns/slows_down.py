@@ -10,7 +10,8 @@ from unstall.diagnose.patterns.base import Features, Pattern, UsualRemedy, at, g
 from unstall.diagnose.placing import HOST_PLACES
 from unstall.diagnose.thresholds import MOST
 from unstall.records.measurements import GrowingObject
-from unstall.records.report import Culprit, Finding, Utilization
+from unstall.records.report import Culprit, Finding
+from unstall.records.run import Utilization
 from unstall.records.vocabulary import OTHER
 from unstall.text.units import percent, seconds
 from unstall.threshold import Range

@@ -13,7 +13,8 @@ from unstall.diagnose.placing import BEFORE_MODEL, Placed, count
 from unstall.diagnose.ranks import exposed_s, late_ranks, named, own_s, spread, unseen
 from unstall.diagnose.thresholds import LATE_EXCESS, LATE_RANK_SHARE, SEEN, UNEVEN
 from unstall.records.measurements import RankMeasurement
-from unstall.records.report import Finding, Utilization
+from unstall.records.report import Finding
+from unstall.records.run import Utilization
 from unstall.records.vocabulary import (
     BACKWARD,
     CALLBACK,

@@ -12,7 +12,8 @@ from unstall.child.seams import cuda
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import Features, Pattern, UsualRemedy, at, of_step, part
 from unstall.diagnose.thresholds import IDLE_SYNC_SHARE, MOSTLY_COMPUTING, SEEN, SEEN_GAIN, WORTH
-from unstall.records.report import Finding, Utilization
+from unstall.records.report import Finding
+from unstall.records.run import Utilization
 from unstall.records.vocabulary import SYNC
 from unstall.text.units import percent, seconds
 from unstall.threshold import Range

@@ -5,7 +5,8 @@ from __future__ import annotations
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import Pattern, UsualRemedy, at, of_step, part
 from unstall.diagnose.thresholds import SEEN, SEEN_GAIN, TRANSFER_SHARE
-from unstall.records.report import Finding, Utilization
+from unstall.records.report import Finding
+from unstall.records.run import Utilization
 from unstall.records.vocabulary import TRANSFER
 from unstall.text.units import bytes_, percent
 from unstall.threshold import Range

@@ -11,7 +11,8 @@ from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import Features, Pattern, of_step
 from unstall.diagnose.patterns.healthy import WHAT_IFS
 from unstall.diagnose.thresholds import SUSPECTS, WORTH
-from unstall.records.report import Culprit, Finding, Hotspot, Utilization
+from unstall.records.report import Culprit, Finding, Hotspot
+from unstall.records.run import Utilization
 from unstall.records.vocabulary import MODEL_PHASES, VALIDATION
 from unstall.text.sanitize import sanitize_line
 from unstall.text.units import percent
