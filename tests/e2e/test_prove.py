@@ -21,7 +21,7 @@ PROGRAM = """
     import os
     import time
 
-    WAIT_S = 3.0
+    WAIT_S = 2.0
 
 
     def work(rows):
@@ -143,7 +143,7 @@ def change(folder, before, after):
 
 
 def test_a_patch_is_proven_and_nothing_of_the_program_changes(program):
-    change(program, "WAIT_S = 3.0", "WAIT_S = 0.0")
+    change(program, "WAIT_S = 2.0", "WAIT_S = 0.0")
     patch = program.parent / "fast.patch"
     patch.write_text(git(program, "diff"))
     git(program, "checkout", "-q", "train.py")
@@ -207,7 +207,7 @@ def test_a_result_that_is_known_under_the_programs_own_seeds_is_not_proven(progr
 
 
 def test_a_slower_program_is_not_faster(program):
-    change(program, "WAIT_S = 3.0", "WAIT_S = 0.0")
+    change(program, "WAIT_S = 2.0", "WAIT_S = 0.0")
     other = program.parent / "other"
     other.mkdir()
     (other / "train.py").write_bytes((program / "train.py").read_bytes())
@@ -217,14 +217,14 @@ def test_a_slower_program_is_not_faster(program):
 
 
 def test_too_small_a_budget_is_inconclusive_and_says_how_much_more_it_takes(program):
-    change(program, "WAIT_S = 3.0", "WAIT_S = 0.0")
+    change(program, "WAIT_S = 2.0", "WAIT_S = 0.0")
     done, proof = prove(program, "--against", "HEAD", "--budget", "10s", "train.py")
     assert (done.returncode, proof["verdict"]) == (Exit.INCONCLUSIVE, "inconclusive"), done.stderr
     assert proof["more_s"] > 0
 
 
 def test_a_clock_that_is_replaced_is_refused_without_a_run(program):
-    change(program, "WAIT_S = 3.0", "time.perf_counter = lambda: 0.0")
+    change(program, "WAIT_S = 2.0", "time.perf_counter = lambda: 0.0")
     done, proof = prove(program, "--against", "HEAD", "train.py")
     assert (done.returncode, proof["verdict"]) == (Exit.REFUSED_CHANGE, "refused"), done.stderr
     assert proof["first_difference"]["place"] == "train.py:4"
