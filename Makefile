@@ -70,13 +70,17 @@ DAILY := not attack and not long
 BESIDE := -m "not serial and $(DAILY)" --hypothesis-profile=ci
 ALONE := -m "serial and $(DAILY)" --hypothesis-profile=ci
 AGAIN := $(BIN)/python -m pytest --last-failed --last-failed-no-failures none
+# The programs of the tests write no bytecode: without any, each of them would compile unstall anew.
+COMPILE := $(BIN)/python -m compileall -q src
 unit: $(READY) ## run the tests only (PYTEST_ARGS="-k name" to choose)
+	$(COMPILE)
 	$(BIN)/python -m pytest $(PARALLEL) $(BESIDE) $(PYTEST_ARGS) || { test $$? -eq 1; echo "unit: what failed, once more alone"; \
 	    $(AGAIN) $(BESIDE) $(PYTEST_ARGS); }
 	$(BIN)/python -m pytest $(ALONE) $(PYTEST_ARGS) || { code=$$?; test $$code -eq 5 || { test $$code -eq 1; \
 	    echo "unit: what failed, once more"; $(AGAIN) $(ALONE) $(PYTEST_ARGS); }; }
 
 quick: $(READY) ## the unit tests that take less than ten seconds each
+	$(COMPILE)
 	$(BIN)/python -m pytest -q $(PARALLEL) -m "not slow and not serial" --hypothesis-profile=ci tests/unit tests/zoo $(PYTEST_ARGS)
 
 # Every odd program there is a case of, with unstall and without, and every way to write a file in the sandbox; as root, and

@@ -78,7 +78,7 @@ IN_A_CLOSURE = """
 
 
     quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
-    trainer = lightning.Trainer(max_epochs=6, accelerator="cpu", **quiet)
+    trainer = lightning.Trainer(max_epochs=3, accelerator="cpu", **quiet)
     trainer.fit(Model(), DataLoader(TensorDataset(torch.randn(600, 32)), batch_size=8))
 """
 
@@ -162,7 +162,7 @@ REINFORCEMENT = """
 
 
     def look_around():
-        time.sleep(0.1)
+        time.sleep(0.05)
 
 
     class Counter(BaseCallback):

@@ -31,7 +31,7 @@ def train_step(params, x):
 
 
 params = jnp.eye(32) * 0.1
-for x in batches(200):
+for x in batches(120):
     params, loss = train_step(params, x)
 print(float(loss), isinstance(train_step, jax.stages.Wrapped), "tanh" in train_step.lower(params, x).as_text())
 """
@@ -67,7 +67,7 @@ import numpy as np
 
 class Pairs(keras.utils.PyDataset):
     def __len__(self):
-        return 40
+        return 25
 
     def __getitem__(self, index):
         time.sleep(0.1)
@@ -114,7 +114,7 @@ def decode(rows):
 def batches():
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     ray.data.DataContext.get_current().enable_progress_bars = False
-    data = ray.data.range(800, override_num_blocks=100).map_batches(decode, batch_size=8)
+    data = ray.data.range(400, override_num_blocks=50).map_batches(decode, batch_size=8)
     for batch in data.iter_torch_batches(batch_size=8):
         yield batch["x"]
 """

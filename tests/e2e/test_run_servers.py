@@ -73,7 +73,7 @@ def shares(watched):
 
 
 def test_a_server_that_nobody_asks_much_of_is_idle(server):
-    alone, watched = server.both("server.py", "60", "0.2")
+    alone, watched = server.both("server.py", "40", "0.2")
     assert alone.out == watched.out and watched.status == 0
     verdict = watched.report["verdict"]
     assert (verdict["pattern"], verdict["cause"]) == ("idle", "requests")
@@ -81,7 +81,7 @@ def test_a_server_that_nobody_asks_much_of_is_idle(server):
 
 
 def test_what_is_done_before_the_model_is_no_loading_of_data(server):
-    alone, watched = server.both("server.py", "1000", "0")
+    alone, watched = server.both("server.py", "600", "0")
     assert alone.out == watched.out and watched.status == 0
     assert shares(watched)["other"] > shares(watched).get("data_wait", 0)
     assert "featurize" in [hotspot["function"] for hotspot in watched.report["hotspots"]]
@@ -129,7 +129,7 @@ THREADED = f"""{MODEL}
 
 def test_a_server_with_a_thread_for_each_request_has_steps(workspace):
     workspace.write("server.py", THREADED)
-    alone, watched = workspace.both("server.py", "800")
+    alone, watched = workspace.both("server.py", "500")
     assert alone.out == watched.out and watched.status == 0
     assert watched.steps > 100 and "idle" in shares(watched)
     assert "featurize" in [hotspot["function"] for hotspot in watched.report["hotspots"]]

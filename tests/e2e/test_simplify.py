@@ -187,13 +187,12 @@ def accounted(report):
     return {one["name"] for one in report["experiments"]} | {*failures(report), *study.get("untried", ())}
 
 
-@pytest.mark.serial
 def test_functions_are_stubbed_or_it_is_said_why_not(workspace):
     workspace.write("train.py", TRAINER)
     (workspace.folder / "diary.txt").write_text("from before\n")
     stubs = ["Diary.write", "numbers", "fill", "ticket", "nowhere"]
     options = [word for name in stubs for word in ("--stub", name)]
-    result = simplify(workspace, "train.py", options=[*options, "--budget", "70s"])
+    result = simplify(workspace, "train.py", options=[*options, "--budget", "100s"])
     assert result.status == 0
     assert result.out == ""
     report = result.report
@@ -228,7 +227,6 @@ def test_workers_that_take_the_cores_are_not_mistaken_for_computation(workspace)
     assert report["verdict"]["culprit"]["function"] == "Rows.jitter"
 
 
-@pytest.mark.serial
 def test_a_program_that_ends_in_the_middle_is_started_again(workspace):
     workspace.write("train.py", SHORT)
     report = simplify(workspace, "train.py", "160", options=["--stub", "note", "--budget", "40s"]).report
