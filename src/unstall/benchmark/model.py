@@ -93,7 +93,8 @@ def _dropped(main: ProcessRecording) -> DroppedGradients | None:
     fact = main.first("dropped")
     if fact is None or not fact["backward"]:
         return None
-    return DroppedGradients(_frames(fact["path"]), fact["model"], min(1.0, fact["seconds"] / fact["backward"]))
+    share = min(1.0, fact["seconds"] / fact["backward"])
+    return DroppedGradients(_frames(fact["path"]), fact["model"], share, never=bool(fact.get("never")))
 
 
 def _frames(path: Sequence[tuple[str, str, int]]) -> tuple[Frame, ...]:

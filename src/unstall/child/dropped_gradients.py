@@ -1,7 +1,8 @@
 """Gradients that backward computes for another optimizer, which drops them. Runs in the user's process.
 
 As where a critic learns from what a generator has made with gradients on: backward goes through the generator too, and
-`zero_grad()` drops what it computes there before the generator's own optimizer steps.
+`zero_grad()` drops what it computes there before the generator's own optimizer steps. Or as where a student learns
+from a teacher that no optimizer steps for.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from unstall.child import gradients, reading
 from unstall.child.op_times import Path
 
 _NONE = object()
+_NEVER = 4
+"""Steps of another optimizer from which on a model's own is taken to be none: it would have stepped in between."""
 
 
 @dataclass
@@ -29,6 +32,15 @@ class _Model:
     """Seconds of backward that they took, by the way to the call of the model."""
     dropped_s: dict[Path, float] = field(default_factory=dict)
     """The same, of those that were dropped."""
+    left: int = 0
+    """How often another's optimizer stepped and left gradients; since the model's own did, if it has one."""
+    settled: bool = False
+    """Whether an optimizer of its own has stepped."""
+
+    def wasted(self) -> list[tuple[Path, float]]:
+        """Seconds of backward that nothing uses, by the way to the call of the model."""
+        never = not self.settled and self.left >= _NEVER
+        return [*self.dropped_s.items(), *(self.pending_s.items() if never else ())]
 
 
 class DroppedGradients:
@@ -76,6 +88,7 @@ class DroppedGradients:
                     self._settle(model, held)
 
     def _leave(self, model: _Model, held: Mapping[int, Any], lines: Mapping[Path, float]) -> None:
+        model.left += bool(held)
         for parameter, gradient in held.items():
             model.pending.setdefault(parameter, weakref.ref(gradient))
         for path, seconds in lines.items():
@@ -89,19 +102,19 @@ class DroppedGradients:
                 model.dropped_s[path] = model.dropped_s.get(path, 0.0) + seconds
         model.pending.clear()
         model.pending_s.clear()
+        model.settled = True
 
     def facts(self) -> dict[str, Any] | None:
         """The most that was dropped: seconds, the way to the call, and the model's class; None where nothing was."""
-        dropped = [
-            (seconds, path, model) for model in self._models.values() for path, seconds in model.dropped_s.items()
-        ]
+        dropped = [(model, path, seconds) for model in self._models.values() for path, seconds in model.wasted()]
         if not dropped:
             return None
-        _, path, model = max(dropped, key=lambda each: each[0])
+        model, path, _ = max(dropped, key=lambda each: each[2])
         return {
             "path": path,
             "model": type(model.reference()).__qualname__,
-            "seconds": sum(seconds for seconds, _, _ in dropped),
+            "seconds": sum(seconds for _, _, seconds in dropped),
+            "never": not model.settled,
         }
 
 

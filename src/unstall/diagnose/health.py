@@ -61,7 +61,8 @@ def wasted_gradients(host: HostFeatures) -> str:
     model = host.measurement.model
     if model.dropped is not None and model.dropped.share > model.unused_gradients:
         share = percent(model.dropped.share)
-        return f"{share} of backward computes gradients of {model.dropped.model} that are dropped before it learns"
+        what = "that no optimizer uses" if model.dropped.never else "that are dropped before it learns"
+        return f"{share} of backward computes gradients of {model.dropped.model} {what}"
     share, parts = percent(model.unused_gradients), listed(model.idle_parts)
     return f"{share} of the gradients that backward computes{parts} are used by no optimizer"
 

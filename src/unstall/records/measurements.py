@@ -126,7 +126,7 @@ class OperatorLine(msgspec.Struct, frozen=True):
 
 
 class DroppedGradients(msgspec.Struct, frozen=True):
-    """Gradients of a model that one optimizer's backward computes, and that are dropped before its own one steps."""
+    """Gradients of a model that one optimizer's backward computes, and that its own one never uses, if it has any."""
 
     frames: tuple[Frame, ...]
     """The way to the call that leads to the model, outermost first."""
@@ -134,6 +134,8 @@ class DroppedGradients(msgspec.Struct, frozen=True):
     """Its class."""
     share: float
     """Of backward's time."""
+    never: bool = False
+    """Whether no optimizer steps for the model at all; else they are dropped before that."""
 
 
 class Recomputation(msgspec.Struct, frozen=True):

@@ -93,12 +93,20 @@ def test_what_is_dropped_is_told_with_the_line_on_the_way_there(program):
     space, told, maker, judge, of = program
     for _ in range(3):
         space["judge_step"](told, maker, judge, of["judge"])
-    assert told.dropped.facts() is None  # it may still be used
+    assert told.dropped.facts() is None  # they may still be used
     space["maker_step"](told, maker, judge, of["maker"])
     facts = told.dropped.facts()
-    assert (facts["model"], facts["seconds"]) == ("Maker", 3)
+    assert (facts["model"], facts["seconds"], facts["never"]) == ("Maker", 3, False)
     assert facts["path"][-1][1] == "judge_step"
     assert "learn(told" in PROGRAM.splitlines()[facts["path"][-1][2] - 1]
+
+
+def test_what_no_optimizer_ever_steps_for_is_told(program):
+    space, told, maker, judge, of = program
+    for _ in range(4):
+        space["judge_step"](told, maker, judge, of["judge"])
+    facts = told.dropped.facts()
+    assert (facts["model"], facts["seconds"], facts["never"]) == ("Maker", 4, True)
 
 
 def test_what_its_own_optimizer_adds_to_is_used(program):

@@ -110,6 +110,9 @@ def test_compute_bound_by_gradients_that_are_dropped_blames_the_call_on_the_way(
     finding = check(found, "compute-bound", headroom=1 / (1 - 0.7 * 0.5))
     assert (finding.cause, finding.culprit.function, finding.culprit.line) == ("gradients", "judge", 2)
     assert "50 % of backward computes gradients of Generator that are dropped before it learns" in finding.evidence
+    never = ModelMeasurement(threads=4, dropped=msgspec.structs.replace(dropped, model="Teacher", never=True))
+    finding = match("compute-bound", {"forward": 0.03, "backward": 0.07}, model=never)
+    assert "50 % of backward computes gradients of Teacher that no optimizer uses" in finding.evidence
 
 
 def test_compute_bound_by_padding_blames_what_makes_the_batch(tmp_path):

@@ -12,7 +12,8 @@ from unstall.optimize.source.edit import replaced
 from unstall.optimize.source.module import SourceModule, walk
 from unstall.optimize.source.toplevel import with_import, with_statement_after_imports
 from unstall.optimize.thresholds import NO_GRADIENTS_SAVES
-from unstall.records.measurements import SeamSite
+from unstall.records.measurements import DroppedGradients, SeamSite
+from unstall.records.vocabulary import BACKWARD
 from unstall.text.units import percent
 
 _ASKING = {"backward", "grad", "autograd", "optim", "enable_grad", "requires_grad_"}
@@ -24,18 +25,61 @@ class NoGrad(Remedy):
     """Functions that call the model with gradients on, and from which nothing goes backward."""
 
     name = "no-grad"
-    brief = "evaluation loops, and programs that train nothing, record no gradients"
-    needs = "calls of the model that record gradients, with no backward after them"
+    brief = (
+        "evaluation loops, programs that train nothing, and calls of a model that does not learn record no gradients"
+    )
+    needs = "calls of a model that record gradients, with no backward after them, or none that anything uses"
     patterns = ("compute-bound", "overhead-bound", "callback-bound")
     exactness = "exact"
 
     def propose(self, context: RemedyContext) -> list[Proposal]:
         propose = _outside_training if context.trains else _without_training
+        sites = (site for site in context.measurement.sites if site.seam == modules.FORWARD.event and site.grad)
+        dropped = context.measurement.model.dropped
         return proposals_of(
-            (site for site in context.measurement.sites if site.seam == modules.FORWARD.event and site.grad),
-            lambda site: propose(context, site),
+            [*((dropped,) if dropped is not None and dropped.frames else ()), *sites],
+            lambda found: (
+                _call_without_gradients(context, found)
+                if isinstance(found, DroppedGradients)
+                else propose(context, found)
+            ),
             "no loop calls the model with gradients on and never goes backward",
         )
+
+
+def _call_without_gradients(context: RemedyContext, dropped: DroppedGradients) -> Proposal:
+    """The statement on the way to a model from which backward computes what nothing uses."""
+    frame = dropped.frames[-1]
+    path = context.user_file(frame.file)
+    if path is None:
+        raise NotApplicable(f"{dropped.model} is called in a library")
+    module = context.sources.module(path)
+    share = context.share(BACKWARD.name) * dropped.share
+    tree = with_statement_without_gradients(module, frame.line)
+    return Proposal(
+        f"no gradients of {dropped.model} ({path.name}:{frame.line})",
+        speedup_without(share),
+        f"computing them takes {percent(share)} of the step, and nothing uses them",
+        sources=context.sources.with_module(path, tree),
+        key=f"{path.name}:{frame.line}",
+    )
+
+
+def with_statement_without_gradients(module: SourceModule, line: int) -> cst.Module:
+    """The tree with an assignment under ``torch.no_grad()``. Raises NotApplicable where the line is none."""
+    simple = [node for node in module.all(cst.SimpleStatementLine) if module.is_on(node, line)]
+    if len(simple) != 1 or len(simple[0].body) != 1 or not isinstance(simple[0].body[0], (cst.Assign, cst.AnnAssign)):
+        raise NotApplicable(f"line {line} is no single assignment")
+    (found,) = simple
+    torch = module.alias("torch")
+    context = cst.WithItem(cst.parse_expression(f"{torch or 'torch'}.no_grad()"))
+    block = cst.With(
+        [context],
+        cst.IndentedBlock([found.with_changes(leading_lines=())]),
+        leading_lines=found.leading_lines,
+    )
+    tree = replaced(module.tree, found, block)
+    return tree if torch else with_import(tree, "torch")
 
 
 def _outside_training(context: RemedyContext, site: SeamSite) -> Proposal:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from optimize_builders import make_module
+from optimize_builders import make_context, make_measurement, make_module, make_report
 
 from unstall.optimize.remedies.base import NotApplicable
-from unstall.optimize.remedies.no_grad import with_gradients_off, with_no_grad
+from unstall.optimize.remedies.no_grad import REMEDY, with_gradients_off, with_no_grad
+from unstall.records.measurements import DroppedGradients, ModelMeasurement
+from unstall.records.observations import Frame
 
 VALIDATE = "import torch\n\n\ndef validate(model, loader):\n    for x in loader:\n        {}\n"
 
@@ -35,3 +37,39 @@ def test_a_function_without_a_loop_where_nothing_trains():
     with pytest.raises(NotApplicable):
         with_no_grad(module, "score", 5)
     assert "@torch.no_grad()\ndef score" in with_no_grad(module, "score", 5, loop=False).code
+
+
+STEP = """import torch
+
+
+def step(teacher, student, x):
+    if x is not None:
+        # what is to be learned
+        target = teacher(x)
+    loss = (student(x) - target).square().mean()
+    loss.backward()
+"""
+
+
+def of_teacher(tmp_path, source, line):
+    path = tmp_path / "train.py"
+    path.write_text(source)
+    phases = {"forward": 0.4, "backward": 0.6}
+    dropped = DroppedGradients((Frame("step", str(path), line),), "Teacher", 0.5, never=True)
+    measurement = make_measurement(phases=phases, model=ModelMeasurement(dropped=dropped))
+    return REMEDY.propose(make_context(tmp_path, report=make_report(phases=phases), measurement=measurement))
+
+
+def test_a_call_whose_gradients_nothing_uses_records_none(tmp_path):
+    (proposal,) = of_teacher(tmp_path, STEP, 7)
+    changed = proposal.sources.module(tmp_path / "train.py").tree.code
+    assert (
+        "        # what is to be learned\n        with torch.no_grad():\n            target = teacher(x)\n    loss"
+    ) in changed
+    assert proposal.predicted == pytest.approx(1 / 0.7)
+
+
+@pytest.mark.parametrize("line", ["        target = teacher(x); y = 1\n", "        return teacher(x)\n"])
+def test_what_is_no_assignment_is_left(tmp_path, line):
+    with pytest.raises(NotApplicable, match="no single assignment"):
+        of_teacher(tmp_path, STEP.replace("        target = teacher(x)\n", line), 7)
