@@ -16,6 +16,7 @@ from typing import Any
 from unstall.child import handlers, op_times, reading
 from unstall.child.recomputation import Call
 
+_DEVICES = ("CPU", "CUDA", "MPS", "XPU", "HPU", "PrivateUse1")
 _UNCOUNTED = (
     "rnn",
     "lstm",
@@ -71,6 +72,21 @@ def _bytes(tensor: Any) -> int:
         return 0
 
 
+def _are_ordinary(values: Any) -> bool:
+    """Whether all tensors among these are torch's own and dense: others have operators of their own."""
+    torch = sys.modules["torch"]
+    with reading.unobserved():
+        for value in values:
+            if isinstance(value, (tuple, list)):
+                if not _are_ordinary(value):
+                    return False
+            elif issubclass(type(value), torch.Tensor):
+                is_own = type(value) in (torch.Tensor, torch.nn.Parameter)
+                if not is_own or value.layout is not torch.strided or value.is_nested or value.is_quantized:
+                    return False
+    return True
+
+
 def make_counter() -> Any:
     """A dispatch mode with ``flops``, ``ops``, ``written``, ``known`` and ``unknown`` counts, and ``times``.
 
@@ -85,8 +101,9 @@ def make_counter() -> Any:
 
     @functools.cache
     def is_composite(func: Any) -> bool:
-        """Whether an operator is a function that calls others, the same for all kinds of tensors."""
-        return torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), implicit)
+        """Whether an operator is a function that calls others, the same on all devices."""
+        has_kernel = functools.partial(torch._C._dispatch_has_kernel_for_dispatch_key, func.name())
+        return has_kernel(implicit) and not any(map(has_kernel, _DEVICES))
 
     class Counter(TorchDispatchMode):
         cycles = 1
@@ -114,7 +131,7 @@ def make_counter() -> Any:
 
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             kwargs = kwargs or {}
-            if torch.is_inference_mode_enabled() and is_composite(func):
+            if torch.is_inference_mode_enabled() and is_composite(func) and _are_ordinary([*args, *kwargs.values()]):
                 with self:  # is shown what it consists of, as it is outside of inference mode
                     return func._op_dk(implicit, *args, **kwargs)
             began = time.thread_time()  # few cycles are timed, in which others may take the core

@@ -88,6 +88,18 @@ def test_inference_mode_is_no_other_matter():
     assert (inside.known, inside.unknown) == (outside.known, outside.unknown)
 
 
+def test_other_kinds_of_tensors_are_left_to_their_own_operators_in_inference_mode():
+    model = torch.nn.Linear(3, 4)
+    with torch.inference_mode():
+        nested = torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(1, 3)])
+        expected, ones = model(nested), torch.ones(2)
+        with flops.make_counter() as counter:
+            found = model(nested)
+            torch.ops.aten.silu_backward(ones, ones)  # has a kernel for the CPU
+    assert all(torch.equal(*pair) for pair in zip(found.unbind(), expected.unbind()))
+    assert counter.ops == 2 and counter.times is not None
+
+
 def test_the_end_of_inference_mode_ends_what_a_counter_sees():
     counter, x = flops.make_counter(), torch.ones(3)
     with torch.inference_mode():
