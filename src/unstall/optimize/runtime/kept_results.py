@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
+import numpy
 import torch
 
 
@@ -65,24 +66,25 @@ class _KeptResults:
             and value.layout is torch.strided
             and value.is_contiguous()
             and not (value.is_quantized or value.is_conj() or value.is_neg())
-            and value.element_size() in (1, 2, 4, 8)
             and not (value.requires_grad and torch.is_grad_enabled())
         )
 
+    @classmethod
+    def _are_same(cls, before: Sequence[Any], inputs: Sequence[Any]) -> bool:
+        return len(before) == len(inputs) and all(map(cls._is_same, before, inputs))
+
+    @classmethod
+    def _is_same(cls, old: Any, new: Any) -> bool:
+        if not isinstance(old, torch.Tensor) or not isinstance(new, torch.Tensor):
+            return type(old) is type(new) and bool(old == new)
+        alike = old.dtype == new.dtype and old.shape == new.shape
+        return alike and numpy.array_equal(cls._bits(old), cls._bits(new))
+
     @staticmethod
-    def _are_same(before: Sequence[Any], inputs: Sequence[Any]) -> bool:
-        bits = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-        for old, new in zip(before, inputs):
-            if not isinstance(new, torch.Tensor):
-                if type(old) is not type(new) or old != new:
-                    return False
-                continue
-            if not isinstance(old, torch.Tensor) or old.dtype != new.dtype or old.shape != new.shape:
-                return False
-            dtype = bits[new.element_size()]  # as numbers, 0.0 and -0.0 would be the same
-            if not torch.equal(old.reshape(-1).view(dtype), new.detach().reshape(-1).view(dtype)):
-                return False
-        return len(before) == len(inputs)
+    def _bits(value: Any) -> Any:
+        """As whole numbers, since 0.0 and -0.0 are the same; NumPy compares these faster than torch."""
+        bits = value.detach().reshape(-1).view(torch.uint8).numpy()
+        return bits.view(numpy.int64) if value.nbytes % 8 == 0 else bits
 
 
 def _kept_results(*names: str) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:

@@ -107,6 +107,19 @@ def test_a_sign_of_zero_is_another_value(layer):
     assert layer.calls == 2
 
 
+@pytest.mark.parametrize(
+    "dtype", [torch.float64, torch.float32, torch.bfloat16, torch.uint8, torch.bool, torch.complex64]
+)
+def test_all_kinds_of_numbers_are_compared_wherever_they_lie(dtype):
+    numbers = torch.arange(12).to(dtype)
+    for start, end in ((0, 12), (1, 12), (3, 8), (5, 5)):
+        one, other = numbers[start:end], numbers[start:end].clone()
+        assert _KeptResults._is_same(one, other)
+        if len(one) > 1:
+            other[1] = 0
+            assert _KeptResults._is_same(one, other) == torch.equal(one, other)
+
+
 def test_where_gradients_are_computed_nothing_is_kept(layer):
     x = torch.randn(2, 3)
     for _ in range(2):
