@@ -145,6 +145,7 @@ FRAME_ROWS_SAVES: Annotated[
 ] = 0.9
 SPARE_ROOM_SAVES: Annotated[Share, "of the time to join: each row is copied a few times in all"] = 0.95
 PARTS_AT_ONCE_SAVE: Annotated[Share, "of the slices' gradients: one as large as the whole is still written"] = 0.9
+LOOKING_UP_SAVES: Annotated[Share, "of the line's time: what is asked is still computed"] = 0.95
 KEPT_RESULTS_SAVE: Annotated[Share, "of what was computed before: it is compared with what it was computed from"] = 0.8
 FROZEN_COLLECTIONS_SAVES: Annotated[Share, "of the collections' time: what was made since is still looked at"] = 0.9
 ONE_TEAM_SAVES: Annotated[Share, "of the waiting: threads of one team still share the cores with the loader's"] = 0.9

@@ -1,0 +1,52 @@
+"""A list that only grows, and is searched from its beginning each time, is looked up in a set beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import libcst as cst
+
+from unstall.optimize.context import RemedyContext
+from unstall.optimize.hot_lines import hot_lines
+from unstall.optimize.proposal import Lines, Proposal, speedup_without
+from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
+from unstall.optimize.source.errors import SourceError
+from unstall.optimize.source.lookups import looked_up, lookups
+from unstall.optimize.thresholds import LEAST_GROWING, LOOKING_UP_SAVES
+from unstall.text.units import percent
+
+
+class SetLookup(Remedy):
+    """The lines with ``in`` that the stack samples fell in."""
+
+    name = "set-lookup"
+    brief = "`x in seen`, where `seen` is a long list that only grows, asks a set beside it"
+    needs = "`in` on a hot line of your own, and a list of plain values that your file changes by adding to it alone"
+    patterns = ("slows-down", "host-bound", "input-bound", "callback-bound", "environment-bound", "memory-growth")
+    exactness = "exact"
+
+    def propose(self, context: RemedyContext) -> list[Proposal]:
+        return proposals_of(
+            hot_lines(context), lambda candidate: _proposal(context, *candidate), "no hot line of your own asks by `in`"
+        )
+
+
+def _proposal(context: RemedyContext, path: Path, line: int, share: float) -> Proposal:
+    try:
+        module = context.sources.module(path)
+    except SourceError as error:
+        raise NotApplicable(str(error)) from None
+    found: list[cst.Comparison] = list(lookups(module, line))
+    if not found or share < LEAST_GROWING:
+        raise NotApplicable("no hot line of your own asks by `in`")
+    return Proposal(
+        f"looks up in a set ({path.name}:{line})",
+        speedup_without(share, LOOKING_UP_SAVES),
+        f"the line takes {percent(share)} of the step",
+        sources=context.sources.with_module(path, looked_up(module, found)),
+        key=f"{path.name}:{line}",
+        lines=Lines.of(path, module, *found),
+    )
+
+
+REMEDY = SetLookup()
