@@ -43,7 +43,7 @@ class _Model:
         return [*self.dropped_s.items(), *(self.pending_s.items() if never else ())]
 
 
-class DroppedGradients:
+class GradientUse:
     """Told of calls of models and of optimizers about to step, in order."""
 
     def __init__(self, torch: Any):
@@ -139,9 +139,9 @@ def _shared(path: Path, other: Path) -> int:
     return next(differ, min(len(path), len(other)))
 
 
-def of_this_torch() -> DroppedGradients | None:
+def of_this_torch() -> GradientUse | None:
     """None where torch is too old."""
     try:
-        return DroppedGradients(sys.modules["torch"])
+        return GradientUse(sys.modules["torch"])
     except AttributeError:
         return None

@@ -16,7 +16,7 @@ from types import FrameType
 from typing import Any
 
 from unstall.child import reading, recomputation
-from unstall.child.recomputation import Call, Recomputation, Work
+from unstall.child.recomputation import Call, RepeatedCalls, Work
 from unstall.child.user_files import is_program_file
 
 _NO_BACKWARD = -1
@@ -44,7 +44,7 @@ class _Line:
 class OperatorTimes:
     """The operators of one thread, one after the other."""
 
-    def __init__(self, torch_c: Any, recomputation: Recomputation | None = None, *, most_lines: int = 2_000):
+    def __init__(self, torch_c: Any, recomputation: RepeatedCalls | None = None, *, most_lines: int = 2_000):
         """``torch_c``: ``torch._C``. AttributeError where it does not tell about nodes."""
         self._most_lines = most_lines
         self._recomputation = recomputation

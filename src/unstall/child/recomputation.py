@@ -169,7 +169,7 @@ class Work:
 
 
 @dataclass
-class Recomputation:
+class RepeatedCalls:
     """The work of the operators of one thread by line; ``contents`` tells when two are given the same."""
 
     contents: Contents
@@ -203,10 +203,10 @@ class Recomputation:
         work.again += 1
 
 
-def of_this_torch() -> Recomputation | None:
+def of_this_torch() -> RepeatedCalls | None:
     """None where torch is too old."""
     torch = sys.modules["torch"]
     try:
-        return Recomputation(Contents(torch)) if torch._C._data_address else None
+        return RepeatedCalls(Contents(torch)) if torch._C._data_address else None
     except AttributeError:
         return None

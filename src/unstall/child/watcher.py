@@ -144,7 +144,7 @@ class EarlyWindows:
         self.roots: dict[int, weakref.ref[Any]] = {}
         """The models that were called, by their address: they live and die as without unstall."""
         self.optimizers: dict[int, weakref.ref[Any]] = {}
-        self.dropped: dropped_gradients.DroppedGradients | None = None
+        self.dropped: dropped_gradients.GradientUse | None = None
         self.backward_s = 0.0
         """Of the operators that were timed."""
 

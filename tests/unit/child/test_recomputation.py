@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unstall.child import recomputation
-from unstall.child.recomputation import Call, Contents, Recomputation, Work
+from unstall.child.recomputation import Call, Contents, RepeatedCalls, Work
 
 torch = pytest.importorskip("torch", reason="looks at the operators of torch")
 dispatch = pytest.importorskip("torch.utils._python_dispatch")
@@ -18,7 +18,7 @@ class Told(dispatch.TorchDispatchMode):
 
     def __init__(self, contents=None):
         super().__init__()
-        self.recomputation = Recomputation(contents or Contents(torch))
+        self.recomputation = RepeatedCalls(contents or Contents(torch))
         self.work = Work()
         self.results = {}
         self.again = []
