@@ -179,10 +179,10 @@ class RepeatedCalls:
 
     def add(self, call: Call, seconds: float, work: Work) -> None:
         """An operator has run, outside of backward: what is computed again there is meant to be, to save memory."""
-        self.contents.forget_written(call)
-        if not is_repeatable(call.func):
-            return
         try:
+            self.contents.forget_written(call)
+            if not is_repeatable(call.func):
+                return
             key = self.contents.key(call)
             if key in self._first and self.contents.key(call, anew=True) != key:
                 return  # somebody wrote to it past torch
