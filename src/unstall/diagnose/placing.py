@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -376,6 +376,14 @@ def is_import(frames: Sequence[Frame]) -> bool:
 def count(samples: Iterable[Placed]) -> int:
     """How many samples were taken, alike or not."""
     return sum(placed.count for placed in samples)
+
+
+def leading_phase(samples: Iterable[Placed], otherwise: str) -> str:
+    """The phase or place that most of these samples are in; ``otherwise`` where there are none."""
+    counts: Counter[str] = Counter()
+    for placed in samples:
+        counts[placed.phase] += placed.count
+    return max(counts, key=lambda phase: counts[phase], default=otherwise)
 
 
 def is_idle(placed: Placed) -> bool:

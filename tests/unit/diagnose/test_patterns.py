@@ -383,6 +383,17 @@ def test_what_is_computed_again_is_named_at_its_call(code):
     ]
 
 
+def test_what_is_computed_again_is_in_the_phase_of_most_of_its_samples(code):
+    place = code.at("suppress", "# suppress")
+    again = Recomputation((place,), there=1, seconds=0.06, operators=1, backward_s=0, share=0.5, recurring=0)
+    # Many samples outside of the model, then few, and some within it: all count, not the last alone.
+    samples = [stack(place, count=60), stack(CALL, place, count=40), stack(place, lib("x.py", "f", 1), count=1)]
+    more = {"recomputation": again, "samples": samples}
+    for sites in ((), training_sites(code)):  # with these it is known where host code stands to the model's call
+        found = match("recompute-bound", {"forward": 0.05, "other": 0.05}, sites=sites, **more)
+        assert found.phases == ("other",)
+
+
 def test_what_little_is_computed_again_is_as_long_as_it_takes():
     again = Recomputation(
         (Frame("f", "/x.py", 1),), 1, seconds=0.004, operators=0, backward_s=0.006, share=0.5, recurring=0

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from unstall.child.seams import transformers
 from unstall.diagnose import health
 from unstall.diagnose.blame import culprit_at
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import Features, Pattern, UsualRemedy, at, of_step, part
-from unstall.diagnose.placing import Placed
+from unstall.diagnose.placing import HOST_PLACES, Placed, leading_phase, short
 from unstall.diagnose.thresholds import CALLED_OP_S, OUTRANKS_GROWTH, SEEN, WEIGHT_S, WORTH
 from unstall.records.measurements import ModelMeasurement
 from unstall.records.observations import Frame
 from unstall.records.report import Finding
 from unstall.records.run import Utilization
-from unstall.records.vocabulary import FORWARD
+from unstall.records.vocabulary import FORWARD, OTHER
 from unstall.text.units import seconds
 from unstall.threshold import Range
 
 _CACHE = "leave the key-value cache on: no use_cache=False, in generate() or in a config"
-
-
 _KEEP = "compute it once and keep the result: before the loop, in the state of a request, or where weights are loaded"
 
 
@@ -76,16 +72,12 @@ class RecomputeBound(Pattern):
             return None
         share, place = taken_s / host.step_s, again.frames[-1]
         through = [placed for placed in host.blame.main if _goes_through(placed, place)]
-        phase, _ = (
-            Counter({placed.phase: placed.count for placed in through}).most_common(1)[0]
-            if through
-            else (FORWARD.name, 0)
-        )
+        phase = leading_phase(through, otherwise=FORWARD.name)
         return self.finding(
             cause="same-inputs",
             culprit=culprit_at(place.file, place.line, share * again.there),
             share=share,
-            phases=(phase,),
+            phases=(OTHER.name if phase in HOST_PLACES else phase,),
             headroom=headroom,
             evidence=[health.recomputed(host)],
             advice=[_KEEP],
@@ -140,7 +132,7 @@ class RecomputeBound(Pattern):
 
 
 def _goes_through(placed: Placed, place: Frame) -> bool:
-    return any((frame.file, frame.function) == (place.file, place.function) for frame, _ in placed.program)
+    return any((frame.file, short(frame.function)) == (place.file, place.function) for frame, _ in placed.program)
 
 
 def _one_token_s(model: ModelMeasurement) -> float:

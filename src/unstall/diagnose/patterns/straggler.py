@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 from unstall.diagnose.blame import culprit
 from unstall.diagnose.callers import loop_functions
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import Features, Pattern, UsualRemedy, name_of
-from unstall.diagnose.placing import BEFORE_MODEL, Placed, count
+from unstall.diagnose.placing import BEFORE_MODEL, Placed, count, leading_phase
 from unstall.diagnose.ranks import exposed_s, late_ranks, named, own_s, spread, unseen
 from unstall.diagnose.thresholds import LATE_EXCESS, LATE_RANK_SHARE, SEEN, UNEVEN
 from unstall.records.measurements import RankMeasurement
@@ -164,11 +163,8 @@ class Straggler(Pattern):
 
 def _cause(phase: str, samples: Sequence[Placed]) -> str:
     """What the late rank does: by its phase, or, for code that no seam knows, by what most samples of it do."""
-    if phase in _UNTIMED and samples:
-        by_phase: Counter[str] = Counter()
-        for placed in samples:
-            by_phase[placed.phase] += placed.count
-        phase = by_phase.most_common(1)[0][0]
+    if phase in _UNTIMED:
+        phase = leading_phase(samples, otherwise=phase)
     return _CAUSES.get(phase, "python")
 
 
