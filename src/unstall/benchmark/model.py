@@ -39,7 +39,7 @@ def measure(
     spans = main_spans(main)
     forwards = _forwards(spans, main)
     threads = int((main.first("torch") or {}).get("threads", 0))
-    arithmetic = _arithmetic(main, loop, chosen)
+    arithmetic = _arithmetic(main, forwards, loop, chosen)
     if not len(forwards):
         return ModelMeasurement(peak_flops=peak_flops, threads=threads, **arithmetic)
     root = primary(of_models(main, forwards))
@@ -82,10 +82,11 @@ def _forwards(spans: Spans, main: ProcessRecording) -> Spans:
     return spans[(spans["name"] == main.ids.get(FORWARD.event, -1)) & (spans["flags"] & MODULE == 0)]
 
 
-def _cycles_per_step(main: ProcessRecording, fact: Mapping[str, Any], loop: Loop, chosen: Bools) -> float:
+def _cycles_per_step(
+    main: ProcessRecording, fact: Mapping[str, Any], forwards: Spans, loop: Loop, chosen: Bools
+) -> float:
     """How many of the cycles that operators were counted in are in a measured step, mean."""
-    by_forward = fact["per"] == FORWARD.event
-    each = _forwards(main_spans(main), main) if by_forward else primary(main.named(STEP.event, main_only=False))
+    each = forwards if fact["per"] == FORWARD.event else primary(main.named(STEP.event, main_only=False))
     return _count(primary(each), loop, chosen) if len(each) else 0.0
 
 
@@ -101,14 +102,14 @@ def _frames(path: Sequence[tuple[str, str, int]]) -> tuple[Frame, ...]:
     return tuple(Frame(function, file, int(line)) for file, function, line in path)
 
 
-def _arithmetic(main: ProcessRecording, loop: Loop, chosen: Bools) -> dict[str, Any]:
+def _arithmetic(main: ProcessRecording, forwards: Spans, loop: Loop, chosen: Bools) -> dict[str, Any]:
     """The fields of the measurement that operators were counted for, a step; none where they were not."""
     fields: dict[str, Any] = {}
     for fact in main.facts.get("flops", []):
         if fact.get("compiled"):
             fields["compiled"] = True
             continue
-        per_step = _cycles_per_step(main, fact, loop, chosen) / fact.get("cycles", 1)
+        per_step = _cycles_per_step(main, fact, forwards, loop, chosen) / fact.get("cycles", 1)
         heavy = fact["known"] + fact["unknown"]
         fields |= {
             "flops": fact["flops"] * per_step,
@@ -141,7 +142,8 @@ def recomputation(main: ProcessRecording, loop: Loop, chosen: Bools, device: str
     fact = next((fact for fact in main.facts.get("flops", []) if fact.get("recomputed")), None)
     if fact is None or "cuda" in device:
         return None
-    again, per_step = fact["recomputed"], _cycles_per_step(main, fact, loop, chosen)
+    again = fact["recomputed"]
+    per_step = _cycles_per_step(main, fact, _forwards(main_spans(main), main), loop, chosen)
     return Recomputation(
         frames=_frames(again["path"]),
         there=again["there"],

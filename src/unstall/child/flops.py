@@ -72,19 +72,15 @@ def _bytes(tensor: Any) -> int:
         return 0
 
 
-def _are_ordinary(values: Any) -> bool:
-    """Whether all tensors among these are torch's own and dense: others have operators of their own."""
-    torch = sys.modules["torch"]
-    with reading.unobserved():
-        for value in values:
-            if isinstance(value, (tuple, list)):
-                if not _are_ordinary(value):
-                    return False
-            elif issubclass(type(value), torch.Tensor):
-                is_own = type(value) in (torch.Tensor, torch.nn.Parameter)
-                if not is_own or value.layout is not torch.strided or value.is_nested or value.is_quantized:
-                    return False
-    return True
+def _are_dense(values: Any) -> bool:
+    """Whether all tensors among these are dense: others have operators of their own."""
+    tensor = sys.modules["torch"].Tensor
+    return all(
+        _are_dense(value)
+        if isinstance(value, (tuple, list))
+        else not issubclass(type(value), tensor) or reading.is_dense(value)
+        for value in values
+    )
 
 
 def make_counter() -> Any:
@@ -104,6 +100,10 @@ def make_counter() -> Any:
         """Whether an operator is a function that calls others, the same on all devices."""
         has_kernel = functools.partial(torch._C._dispatch_has_kernel_for_dispatch_key, func.name())
         return has_kernel(implicit) and not any(map(has_kernel, _DEVICES))
+
+    def are_dense(values: Any) -> bool:
+        with reading.unobserved():
+            return _are_dense(values)
 
     class Counter(TorchDispatchMode):
         cycles = 1
@@ -131,7 +131,7 @@ def make_counter() -> Any:
 
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             kwargs = kwargs or {}
-            if torch.is_inference_mode_enabled() and is_composite(func) and _are_ordinary([*args, *kwargs.values()]):
+            if torch.is_inference_mode_enabled() and is_composite(func) and are_dense([*args, *kwargs.values()]):
                 with self:  # is shown what it consists of, as it is outside of inference mode
                     return func._op_dk(implicit, *args, **kwargs)
             began = time.thread_time()  # few cycles are timed, in which others may take the core

@@ -1,4 +1,4 @@
-"""How much CPU time the operators of a cycle take, by the program's line that calls them. Runs in the user's process.
+"""CPU time of the operators of early cycles, by the program's line that calls them. Runs in the user's process.
 
 What backward computes has no line: it is put down to the line of the operator whose gradient it is. Autograd numbers
 the nodes of its graph as it makes them, before their operators run, and says which node it is at in backward.

@@ -62,6 +62,13 @@ def is_opaque(kind: type, tensor: Any) -> bool:
     return getattr(kind, "__torch_dispatch__", None) is not getattr(tensor, "__torch_dispatch__", None)
 
 
+def is_dense(tensor: Any) -> bool:
+    """Whether a tensor is of torch's own classes and laid out in memory by strides, number by number."""
+    torch = sys.modules["torch"]
+    is_own = type(tensor) in (torch.Tensor, torch.nn.Parameter)
+    return is_own and tensor.layout is torch.strided and not (tensor.is_nested or tensor.is_quantized)
+
+
 def modules(root: Any, prefix: str = "", known: set[int] | None = None) -> Iterator[tuple[str, Any]]:
     """Name and module of a ``torch.nn.Module`` and all in it, each once, as ``named_modules`` gives them."""
     known = set() if known is None else known

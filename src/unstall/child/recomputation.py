@@ -77,8 +77,7 @@ class Contents:
         raise Unknown
 
     def _of_tensor(self, tensor: Any, anew: bool) -> Hashable:
-        strided = tensor.layout is self._torch.strided and not tensor.is_quantized
-        if not strided or tensor.device.type != "cpu":
+        if not reading.is_dense(tensor) or tensor.device.type != "cpu":
             raise Unknown
         if not tensor.numel():
             return tuple(tensor.shape), tensor.dtype
@@ -123,7 +122,7 @@ class Contents:
 
     def _forget(self, value: Any) -> None:
         for tensor in value if type(value) in self._sequences else (value,):
-            if type(tensor) in self._tensors and tensor.layout is self._torch.strided:
+            if reading.is_dense(tensor):
                 self._known.pop(tensor.untyped_storage()._cdata, None)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -41,8 +41,15 @@ def hot_files(context: RemedyContext) -> dict[Path, dict[int, float]]:
 
 def hot_functions(context: RemedyContext) -> dict[tuple[Path, cst.FunctionDef], dict[int, float]]:
     """By file and function, of the functions that hot lines are in: share of the step by line."""
+    return by_function(context, hot_files(context))
+
+
+def by_function(
+    context: RemedyContext, files: Mapping[Path, Mapping[int, float]]
+) -> dict[tuple[Path, cst.FunctionDef], dict[int, float]]:
+    """The same of shares by file and line; lines that no function holds are left out."""
     functions: dict[tuple[Path, cst.FunctionDef], dict[int, float]] = {}
-    for path, of_line in hot_files(context).items():
+    for path, of_line in files.items():
         with suppress(SourceError):
             module = context.sources.module(path)
             for line, share in of_line.items():

@@ -109,7 +109,7 @@ class ModelMeasurement(msgspec.Struct, frozen=True):
 
 
 class OperatorLine(msgspec.Struct, frozen=True):
-    """The operators that a line of the program calls, in one early cycle of the loop, without the calling itself.
+    """The operators that a line of the program calls, in a few early cycles of the loop, without the calling itself.
 
     Seconds are of the thread's CPU time.
     """

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 
 import libcst as cst
 
 from unstall.optimize.context import RemedyContext
+from unstall.optimize.hot_lines import by_function
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
-from unstall.optimize.source.errors import SourceError
 from unstall.optimize.source.keeping import layer_calls, with_kept_calls, with_kept_method
 from unstall.optimize.thresholds import KEPT_RESULTS_SAVE, LEAST_SHARE
 from unstall.text.units import percent
@@ -42,33 +41,31 @@ def _functions(context: RemedyContext) -> Iterator[tuple[Path, cst.FunctionDef, 
     if again is None or not total_s:
         return
     taken = min(again.share, again.seconds / context.measurement.step.mean)
-    functions: dict[tuple[Path, cst.FunctionDef], dict[int, float]] = defaultdict(lambda: defaultdict(float))
+    files: dict[Path, dict[int, float]] = defaultdict(lambda: defaultdict(float))
     for line in context.measurement.operators:
         path = context.user_file(line.frames[-1].file) if line.frames and line.again_s else None
-        if path is None:
-            continue
-        with suppress(SourceError):
-            function = context.sources.module(path).innermost(line.frames[-1].line, cst.FunctionDef)
-            if function is not None:
-                functions[path, function][line.frames[-1].line] += taken * line.again_s / total_s
-    for (path, function), of_line in sorted(functions.items(), key=lambda item: -sum(item[1].values())):
-        yield path, function, dict(of_line)
+        if path is not None:
+            files[path][line.frames[-1].line] += taken * line.again_s / total_s
+    for (path, function), of_line in sorted(
+        by_function(context, files).items(), key=lambda item: -sum(item[1].values())
+    ):
+        yield path, function, of_line
 
 
 def _proposal(context: RemedyContext, path: Path, function: cst.FunctionDef, of_line: Mapping[int, float]) -> Proposal:
     module, name = context.sources.module(path), function.name.value
-    calls = {call: of_line[line] for line in of_line for call in layer_calls(module, line)}
+    calls = [call for line in of_line for call in layer_calls(module, line)]
     share = sum(of_line.values())
     if share < LEAST_SHARE:
         raise NotApplicable(f"what {name} computes again takes {percent(share)} of the step")
-    changed = with_kept_calls(module, list(calls)) if calls else with_kept_method(module, function)
+    changed = with_kept_calls(module, calls) if calls else with_kept_method(module, function)
     return Proposal(
         f"{name} keeps what it computes ({path.name}:{min(of_line)})",
         speedup_without(share, KEPT_RESULTS_SAVE),
         f"what it has computed before takes {percent(share)} of the step",
         sources=context.sources.with_module(path, changed),
         key=f"{path.name}:{name}",
-        lines=Lines.of(path, module, *calls) if calls else Lines.of(path, module, function),
+        lines=Lines.of(path, module, *(calls or (function,))),
     )
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import libcst as cst
 
 from unstall.child.seams import autograd, modules
@@ -33,16 +36,18 @@ class NoGrad(Remedy):
     exactness = "exact"
 
     def propose(self, context: RemedyContext) -> list[Proposal]:
-        propose = _outside_training if context.trains else _without_training
-        sites = (site for site in context.measurement.sites if site.seam == modules.FORWARD.event and site.grad)
+        around = _outside_training if context.trains else _without_training
+        proposals: list[Callable[[], Proposal]] = [
+            partial(around, context, site)
+            for site in context.measurement.sites
+            if site.seam == modules.FORWARD.event and site.grad
+        ]
         dropped = context.measurement.model.dropped
+        if dropped is not None and dropped.frames:
+            proposals.insert(0, partial(_call_without_gradients, context, dropped))
         return proposals_of(
-            [*((dropped,) if dropped is not None and dropped.frames else ()), *sites],
-            lambda found: (
-                _call_without_gradients(context, found)
-                if isinstance(found, DroppedGradients)
-                else propose(context, found)
-            ),
+            proposals,
+            lambda propose: propose(),
             "no loop calls the model with gradients on and never goes backward",
         )
 

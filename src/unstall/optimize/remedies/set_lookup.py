@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import libcst as cst
-
 from unstall.optimize.context import RemedyContext
-from unstall.optimize.hot_lines import hot_lines
+from unstall.optimize.hot_lines import hot_files
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
-from unstall.optimize.source.errors import SourceError
 from unstall.optimize.source.lookups import looked_up, lookups
 from unstall.optimize.thresholds import LEAST_GROWING, LOOKING_UP_SAVES
 from unstall.text.units import percent
+
+_NONE = "no hot line of your own asks by `in`"
 
 
 class SetLookup(Remedy):
@@ -27,18 +26,17 @@ class SetLookup(Remedy):
 
     def propose(self, context: RemedyContext) -> list[Proposal]:
         return proposals_of(
-            hot_lines(context), lambda candidate: _proposal(context, *candidate), "no hot line of your own asks by `in`"
+            ((path, line, share) for path, of_line in hot_files(context).items() for line, share in of_line.items()),
+            lambda candidate: _proposal(context, *candidate),
+            _NONE,
         )
 
 
 def _proposal(context: RemedyContext, path: Path, line: int, share: float) -> Proposal:
-    try:
-        module = context.sources.module(path)
-    except SourceError as error:
-        raise NotApplicable(str(error)) from None
-    found: list[cst.Comparison] = list(lookups(module, line))
+    module = context.sources.module(path)
+    found = list(lookups(module, line))
     if not found or share < LEAST_GROWING:
-        raise NotApplicable("no hot line of your own asks by `in`")
+        raise NotApplicable(_NONE)
     return Proposal(
         f"looks up in a set ({path.name}:{line})",
         speedup_without(share, LOOKING_UP_SAVES),

@@ -11,10 +11,11 @@ from unstall.optimize.source.edit import Edit, edited, put
 from unstall.optimize.source.effects import is_in_place
 from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.module import SourceModule, dotted
-from unstall.optimize.source.purity import Steadiness, attributes_read, method_of
-from unstall.optimize.source.toplevel import with_import, with_runtime
+from unstall.optimize.source.purity import Steadiness, attributes_read, is_model, method_of
+from unstall.optimize.source.toplevel import with_runtime
 
 _RUNTIME = "kept_results"
+_COMMA = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
 
 
 def layer_calls(module: SourceModule, line: int) -> list[cst.Call]:
@@ -23,18 +24,17 @@ def layer_calls(module: SourceModule, line: int) -> list[cst.Call]:
 
 
 def _is_layer_call(module: SourceModule, call: cst.Call) -> bool:
-    cls = model_of(module, call)
+    cls = _model_of(module, call)
     if cls is None or not isinstance(call.func, cst.Attribute) or dotted(call.func.value) != "self":
         return False
     alone = len(call.args) == 1 and call.args[0].keyword is None and not call.args[0].star
     return alone and method_of(cls, call.func.attr.value) is None
 
 
-def model_of(module: SourceModule, node: cst.CSTNode) -> cst.ClassDef | None:
+def _model_of(module: SourceModule, node: cst.CSTNode) -> cst.ClassDef | None:
     """The class of a module of torch's that a node is in."""
     cls = module.enclosing(node, cst.ClassDef)
-    is_model = cls is not None and any("Module" in module.name(base.value) for base in cls.bases)
-    return cls if is_model else None
+    return cls if cls is not None and is_model(module, cls) else None
 
 
 def with_kept_calls(module: SourceModule, calls: Sequence[cst.Call]) -> cst.Module:
@@ -46,20 +46,16 @@ def with_kept_calls(module: SourceModule, calls: Sequence[cst.Call]) -> cst.Modu
     return with_runtime(edited(module.tree, edits), _RUNTIME)
 
 
-_COMMA = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
-
-
 def with_kept_method(module: SourceModule, method: cst.FunctionDef) -> cst.Module:
     """The tree in which a method's result is kept. Raises SourceError where it is not that of its module's tensors."""
     names = ", ".join(f'"{name}"' for name in _computed_from(module, method))
     decorator = cst.Decorator(cst.parse_expression(f"_kept_results({names})"))
-    changed = edited(module.tree, {method: put(method.with_changes(decorators=[decorator]))})
-    return with_import(with_runtime(changed, _RUNTIME), "functools")
+    return with_runtime(edited(module.tree, {method: put(method.with_changes(decorators=[decorator]))}), _RUNTIME)
 
 
 def _computed_from(module: SourceModule, method: cst.FunctionDef) -> list[str]:
     """Attributes of ``self`` that a method computes from, and nothing else."""
-    cls, name = model_of(module, method), method.name.value
+    cls, name = _model_of(module, method), method.name.value
     params = method.params
     others = (*params.params[1:], *params.kwonly_params, *params.posonly_params, params.star_kwarg)
     if cls is None or method.decorators or any(others) or isinstance(params.star_arg, cst.Param):
@@ -73,7 +69,7 @@ def _computed_from(module: SourceModule, method: cst.FunctionDef) -> list[str]:
             continue
         if dotted(node.func).rpartition(".")[0] == "self":
             raise AnalysisRefused(f"{name} calls another method or layer")
-        if is_in_place(dotted(node.func) or f".{getattr(getattr(node.func, 'attr', None), 'value', '')}"):
+        if is_in_place(module.code(node.func)):
             raise AnalysisRefused(f"{name} changes tensors in place")
     read = sorted(attributes_read(module, [method.body]))
     if not read:

@@ -131,7 +131,7 @@ def impurity(module: SourceModule, function: cst.FunctionDef) -> str | None:
     starred = isinstance(params.star_arg, cst.Param) or params.star_kwarg is not None
     if function.decorators or starred or function.name.value.startswith("__"):
         return "it is decorated, special, or takes any number of arguments"
-    if cls is not None and any("Module" in module.name(base.value) for base in cls.bases):
+    if cls is not None and is_model(module, cls):
         return "it belongs to a model"
     if cls is not None and method_of(cls, "__eq__") is not None and method_of(cls, "__hash__") is None:
         return f"a {cls.name.value} cannot be looked up: it has __eq__ and no __hash__"
@@ -186,6 +186,11 @@ def _change_or_stream(module: SourceModule, inside: Iterable[cst.CSTNode]) -> st
 def is_stored(module: SourceModule, node: cst.CSTNode) -> bool:
     """Whether a name, an attribute or an item is set where it stands."""
     return module.context(node) is ExpressionContext.STORE
+
+
+def is_model(module: SourceModule, cls: cst.ClassDef) -> bool:
+    """Whether a class is one of torch's modules, by the names of its bases."""
+    return any("Module" in module.name(base.value) for base in cls.bases)
 
 
 def method_of(cls: cst.ClassDef, name: str) -> cst.FunctionDef | None:
