@@ -29,6 +29,8 @@ _UNCOUNTED = (
     "embedding_bag",
 )
 """Costly operators without a formula: they lower the coverage that is reported."""
+_DTYPES = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
+"""Of the constants of a traced model, whatever the program has made the default one."""
 
 
 def compiled() -> bool:
@@ -83,6 +85,20 @@ def _are_dense(values: Any) -> bool:
     )
 
 
+def _as_declared(func: Any, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """An operator's arguments with a tensor for each number where it takes a tensor; None where there is none.
+
+    torch shows modes the constants of a traced model as numbers, and most operators refuse them.
+    """
+    torch = sys.modules["torch"]
+    declared = list(args)
+    with reading.unobserved():
+        for place, (argument, value) in enumerate(zip(func._schema.arguments, args)):
+            if type(value) in _DTYPES and isinstance(argument.type, torch.TensorType):
+                declared[place] = torch.tensor(value, dtype=getattr(torch, _DTYPES[type(value)]))
+    return tuple(declared) if any(new is not old for new, old in zip(declared, args)) else None
+
+
 def make_counter() -> Any:
     """A dispatch mode with ``flops``, ``ops``, ``written``, ``known`` and ``unknown`` counts, and ``times``.
 
@@ -135,7 +151,14 @@ def make_counter() -> Any:
                 with self:  # is shown what it consists of, as it is outside of inference mode
                     return func._op_dk(implicit, *args, **kwargs)
             began = time.thread_time()  # few cycles are timed, in which others may take the core
-            out = func(*args, **kwargs)
+            try:
+                out = func(*args, **kwargs)
+            except RuntimeError:
+                declared = _as_declared(func, args)
+                if declared is None:
+                    raise
+                args = declared
+                out = func(*args, **kwargs)
             self._time(time.thread_time() - began, sys._getframe(1), Call(func, args, kwargs, out))
             self.ops += 1
             self.written += _written(func, out)

@@ -136,6 +136,28 @@ def test_operators_that_compute_little_do_not():
     assert counter.ops >= 1
 
 
+def test_the_constants_of_a_traced_model_are_computed_with_as_ever():
+    class Scaled(torch.nn.Module):
+        def forward(self, x):
+            return torch.cumsum(x * 0.5 + 2 - torch.tensor(3), 0)
+
+    x = torch.arange(6.0)
+    traced = torch.jit.trace(Scaled(), (x,))
+    plain, text = traced(x), str(traced.graph)
+    with flops.make_counter() as counter:
+        for _ in range(3):  # the later ones are of an optimized graph
+            assert torch.equal(traced(x), plain)
+        assert str(traced.graph) == text
+        again = torch.jit.trace(Scaled(), (x,))
+    assert torch.equal(again(x), plain)
+    assert counter.ops > 9
+
+
+def test_what_the_program_does_wrong_is_told_as_ever():
+    with flops.make_counter(), pytest.raises(RuntimeError, match="must match"):
+        torch.ones(3) + torch.ones(4)
+
+
 def test_a_formula_that_fails_harms_nothing(monkeypatch):
     from torch.utils import flop_counter
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -347,6 +348,25 @@ def test_gradients_that_are_dropped_are_told_once_their_own_optimizer_steps(look
     assert fact["model"] == "Net"
     assert 0 < fact["seconds"] < fact["backward"]
     assert fact["path"][-1][1] == "learn"
+
+
+def test_a_loop_that_ends_meanwhile_is_not_waited_for(looking):
+    train(looking, Net(), 3)
+    assert flops.innermost_mode() is not None and looking.of("flops") == []
+    looking.watcher.windows.overdue = time.monotonic()
+    looking.see("~forward", Net(), None)
+    assert flops.innermost_mode() is None
+    (fact,) = looking.of("flops")
+    assert (fact["cycles"], fact["flops"]) == (1, 2 * (2 * 4 * 3 * 2))
+
+
+def test_what_was_counted_is_told_at_the_programs_end(looking):
+    train(looking, Net(), 3)
+    torch.ones(50, 50) @ torch.ones(50, 50)
+    looking.watcher.windows._end()
+    (fact,) = looking.of("flops")
+    assert (fact["cycles"], fact["flops"]) == (1, 2 * (2 * 4 * 3 * 2))
+    assert flops.innermost_mode() is None
 
 
 def test_a_compiled_program_says_so_instead(looking, monkeypatch):

@@ -1,0 +1,220 @@
+"""Two early looks at a loop: which operators a cycle runs, and which modules. Runs in the user's process.
+
+In between two calls of one seam with the same subject; a report leaves these steps out.
+"""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+import sys
+import time
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from unstall.child import dropped_gradients, flops, gradients, reading, recording
+from unstall.child.op_times import program_path
+from unstall.child.seams import modules, optimizer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_MOST_OPTIMIZERS = 64
+
+
+class EarlyWindows:
+    """Two early looks, over cycles from one call of a seam with the same subject to the next: operators, modules."""
+
+    FLOPS_AT_OPTIMIZER = 2
+    FLOPS_AT_FORWARD = 7  # without an optimizer so far: inference, reinforcement learning, long accumulation
+    FLOPS_STEPS = 2  # the first shows what the second repeats
+    FLOPS_FORWARDS = 4
+    FLOPS_ENOUGH_S = 1.5  # then one cycle does
+    FLOPS_OVERDUE = 3  # so many times the first cycle after its end, no second one is waited for
+    MODULE_CYCLES = 8
+    MODULES_ENOUGH_S = 1.5  # then two cycles do
+
+    def __init__(self, emit_fact: Callable[..., None], watcher: Any, options: dict[str, Any]):
+        """``watcher``: what is called at each event, to be told to the recorder."""
+        self.emit_fact = emit_fact
+        self.watcher = watcher
+        self.state = "waiting" if options.get("flops", True) else "done"
+        self.key: tuple[str, int] | None = None
+        self.counter: Any = None
+        self.counted: dict[str, Any] = {}
+        """The facts of the whole cycles so far."""
+        self.began = 0.0
+        self.overdue = float("inf")
+        """When the loop that was looked at is taken to have ended."""
+        self.marks: list[float] = []
+        self.optimizer_seen = False
+        self.roots: dict[int, weakref.ref[Any]] = {}
+        """The models that were called, by their address: they live and die as without unstall."""
+        self.optimizers: dict[int, weakref.ref[Any]] = {}
+        self.dropped: dropped_gradients.GradientUse | None = None
+        self.backward_s = 0.0
+        """Of the operators that were timed."""
+
+    def event(self, name: str, first: Any, second: Any, count: int) -> None:
+        if self.state == "done":
+            return
+        self.optimizer_seen = self.optimizer_seen or name == optimizer.STEP.event
+        if name == modules.FORWARD.event and len(self.roots) < 8:
+            self.roots[id(first)] = weakref.ref(first)
+        can_be_seen = name == optimizer.STEP.event and type(first).__weakrefoffset__
+        if can_be_seen and len(self.optimizers) < _MOST_OPTIMIZERS:
+            self.optimizers[id(first)] = weakref.ref(first)
+        if self.state == "flops" and flops.innermost_mode() is self.counter and not flops.is_seen():
+            self.counter.leave()
+            self.counter.enter()
+        if self.dropped is not None:
+            self._follow_gradients(name, first, second)
+        if self.state == "waiting":
+            by_optimizer = name == optimizer.STEP.event and count == self.FLOPS_AT_OPTIMIZER
+            by_forward = name == modules.FORWARD.event and count == self.FLOPS_AT_FORWARD and not self.optimizer_seen
+            if by_optimizer or by_forward:
+                self.key = (name, id(first))
+                self._open_flops()
+        elif (name, id(first)) == self.key:
+            if self.state == "flops":
+                self._flops_cycle(self.FLOPS_STEPS if name == optimizer.STEP.event else self.FLOPS_FORWARDS)
+            elif self.state == "modules":
+                self._modules_cycle()
+        elif self.state == "flops" and time.monotonic() > self.overdue:
+            self._close_flops()
+
+    def _flops_cycle(self, most: int) -> None:
+        """A cycle has ended, of so many at most."""
+        self.counted = self._count()
+        taken = time.monotonic() - self.began
+        if taken > self.FLOPS_ENOUGH_S or self.counter.cycles >= most:
+            self._close_flops()
+        else:
+            self.overdue = time.monotonic() + max(self.FLOPS_ENOUGH_S, self.FLOPS_OVERDUE * taken)
+            self.counter.next_cycle()
+
+    def _modules_cycle(self) -> None:
+        self.marks.append(time.monotonic())
+        cycles = len(self.marks) - 1
+        long = self.marks[-1] - self.marks[0] > self.MODULES_ENOUGH_S
+        if cycles == self.MODULE_CYCLES or (long and cycles >= 2):
+            self._close_modules()
+
+    def _follow_gradients(self, name: str, first: Any, second: Any) -> None:
+        assert self.dropped is not None
+        if name == modules.FORWARD.event:
+            self.dropped.called(first, second)
+        elif name == optimizer.STEP.event:
+            times = self.counter.times if self.counter is not None else None
+            lines = times.take_pass() if times is not None else {}
+            self.dropped.stepping(first, program_path(sys._getframe()), lines)
+
+    def _open_flops(self) -> None:
+        recording.native.watch(self.watcher, True)
+        self.began = time.monotonic()
+        if flops.compiled():
+            self.emit_fact("flops", compiled=True)
+        if flops.compiled() or flops.innermost_mode() is not None:
+            # Inside a mode of the program's own ours would be on top when the program leaves its own.
+            self._open_modules()
+            return
+        self.counter = flops.make_counter()
+        self.counter.enter()
+        self.dropped = dropped_gradients.of_this_torch()
+        self.state = "flops"
+        atexit.register(self._end)
+
+    def _count(self) -> dict[str, Any]:
+        assert self.key is not None
+        counter, times = self.counter, self.counter.times
+        self.backward_s = times.backward_s if times is not None else 0.0
+        return {
+            "per": self.key[0],
+            "flops": counter.flops,
+            "ops": counter.ops,
+            "written": counter.written,
+            "known": counter.known,
+            "unknown": counter.unknown,
+            "cycles": counter.cycles,
+            "lines": times.facts() if times is not None else [],
+            "recomputed": times.recomputed() if times is not None else None,
+        }
+
+    def _close_flops(self) -> None:
+        counter = self.counter
+        if not self._leave_counter():
+            counter.next_cycle()
+            return  # try at the next call
+        self._tell_flops()
+        self._open_modules()
+
+    def _tell_flops(self) -> None:
+        self.emit_fact("window", what="flops", began=self.began, ended=time.monotonic())
+        self.emit_fact("flops", **self.counted)
+
+    def _end(self) -> None:
+        """The program ends: what it did after the last whole cycle is none of the loop's."""
+        if self.counted:
+            self._tell_flops()
+        self.abandon()
+
+    def _leave_counter(self) -> bool:
+        """Leave the counter's mode, if that may be."""
+        if self.counter is not None:
+            if not flops.may_leave(self.counter):
+                return False
+            self.counter.leave()
+            self.counter = None
+            atexit.unregister(self._end)
+        return True
+
+    def abandon(self) -> None:
+        """The watcher failed, or this is a fork, or the program ends: count no more."""
+        if self.state == "modules":
+            recording.native.modules(False)
+        self.state = "done"
+        self.roots.clear()
+        self.optimizers.clear()
+        self.dropped = None
+        self._leave_counter()
+
+    def _open_modules(self) -> None:
+        self.marks = [time.monotonic()]
+        self.state = "modules"
+        recording.native.modules(True)
+
+    def _close_modules(self) -> None:
+        recording.native.modules(False)
+        recording.native.watch(self.watcher, False)
+        self.state = "done"
+        assert self.key is not None
+        self.emit_fact("window", what="modules", marks=self.marks, per=self.key[0])
+        steps = self.key[0] == optimizer.STEP.event  # which is where all gradients are there
+        dropped = self.dropped.facts() if self.dropped is not None else None
+        if dropped is not None:
+            self.emit_fact("dropped", backward=self.backward_s, **dropped)
+        self.dropped = None
+        alive = [each for reference in self.optimizers.values() if (each := reference()) is not None]
+        for address, reference in self.roots.items():
+            root = reference()
+            if root is not None:
+                more = gradients.facts(root, alive) if steps else {}
+                self.emit_fact("modules", root=address, modules=_module_table(root), **more)
+        self.roots.clear()
+        self.optimizers.clear()
+
+
+def _module_table(root: Any) -> list[dict[str, Any]]:
+    """Address, name, type, and where ``forward`` is written, of the root and each module in it (at most 5,000)."""
+    table = []
+    for name, module in itertools.islice(reading.modules(root), 5000):
+        table.append(
+            {
+                "id": id(module),
+                "name": name,
+                "type": type(module).__qualname__,
+                "repr": reading.described(module)[:80],
+                **reading.written_at(module),
+            }
+        )
+    return table
