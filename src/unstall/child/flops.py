@@ -159,21 +159,30 @@ def make_counter() -> Any:
                     raise
                 args = declared
                 out = func(*args, **kwargs)
-            self._time(time.thread_time() - began, sys._getframe(1), Call(func, args, kwargs, out))
+            seconds = time.thread_time() - began
+            try:
+                # Nobody calls this where torch computes the gradients of a GPU's tensors: in a thread of its own.
+                self._account(seconds, sys._getframe().f_back, Call(func, args, kwargs, out))
+            except Exception as error:
+                if handlers.raised(error):
+                    raise
+                self.unknown += 1
+            return out
+
+        def _account(self, seconds: float, frame: Any, call: Call) -> None:
+            """An operator has run, in so much of its thread's time, called by the code of a frame, if by any."""
+            self._time(seconds, frame, call)
+            func, args, kwargs, out = call
             self.ops += 1
             self.written += _written(func, out)
             formula = flop_registry.get(func.overloadpacket)
             if formula is not None:
-                try:
-                    shapes = [_shape(arg) for arg in args]
-                    named = {name: _shape(arg) for name, arg in kwargs.items()}
-                    self.flops += int(formula(*shapes, **named, out_val=_shape(out)))
-                    self.known += 1
-                except Exception:
-                    self.unknown += 1
+                shapes = [_shape(arg) for arg in args]
+                named = {name: _shape(arg) for name, arg in kwargs.items()}
+                self.flops += int(formula(*shapes, **named, out_val=_shape(out)))
+                self.known += 1
             elif any(word in func.overloadpacket.__name__ for word in _UNCOUNTED):
                 self.unknown += 1
-            return out
 
         def next_cycle(self) -> None:
             self.cycles += 1
