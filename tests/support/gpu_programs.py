@@ -87,14 +87,16 @@ class Program:
         memory: str = "Pageable",
         size: int = 4,
         operator: str = "aten::copy_",
+        *,
+        early: float = -2.0,
     ) -> None:
-        """A copy; from and to pageable memory the call returns when it is done."""
+        """A copy; from and to pageable memory the call returns when it is done, or this much earlier."""
         ends = {"DtoH": f"Device -> {memory}", "HtoD": f"{memory} -> Device"}[direction]
         with self.inside(operator):
             self.calls += 1
             began = self.now
             end = self._work(f"Memcpy {direction} ({ends})", dur, began + LATENCY, "gpu_memcpy", 7, 0, bytes=size)
-            self.now = end + 2 if memory == "Pageable" else began + CALL
+            self.now = end - early if memory == "Pageable" else began + CALL
             self.events.append(files.api("cudaMemcpyAsync", began, self.now - began, self.calls))
 
     def sync(self, name: str = "cudaDeviceSynchronize") -> None:

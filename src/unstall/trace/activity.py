@@ -23,6 +23,8 @@ BLOCKED_NS = 20_000
 """A call that ends with its copy and lasted this long waited for it; a call that only submits lasts some µs."""
 _END_SLACK_NS = 5_000
 """Clocks of host and device agree to some microseconds."""
+_STAGED = 0.9
+"""Of a copy: a call that lasts so long into it had to bring the bytes along itself."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,9 @@ def _waited_copies(timeline: Timeline, copy: Flags) -> Ids:
     rows = np.flatnonzero((device.kind == DeviceKind.MEMCPY) & (timeline.launch >= 0)).astype(np.int32)
     call = timeline.launch[rows]
     done = device.end_ns[rows] <= host.end_ns[call] + _END_SLACK_NS
+    # Of pageable memory the call returns once all is staged, with the last of it still on its way.
+    during = host.end_ns[call] - device.start_ns[rows]
+    done |= during >= _STAGED * device.dur_ns[rows]
     waited = done & (host.dur_ns[call] >= BLOCKED_NS) & copy[call]
     # On the device alone: a host is never held up by a copy that is all the device's own.
     return rows[waited & (device.copy[rows] != CopyKind.D2D)]

@@ -42,7 +42,7 @@ def count(timeline: Timeline, windows: StepWindows) -> Flops | None:
     """FLOPs of a step; None when no shapes were recorded."""
     host = timeline.host
     counted = timeline.names_where(lambda name: name in _FORMULAS)[host.name] & (host.kind == HostKind.OPERATOR)
-    counted &= (host.start_ns >= windows.start_ns[0]) & (host.start_ns < windows.end_ns[-1])
+    counted &= (host.start_ns >= windows.host_start_ns[0]) & (host.start_ns < windows.end_ns[-1])
     rows = np.flatnonzero(counted)
     if not len(rows):
         return None

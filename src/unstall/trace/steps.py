@@ -14,6 +14,9 @@ _NUMBER = re.compile(r"(\d+)\D*$")
 _FAMILY = re.compile(r"(?i)(?=.*(?:step|iter|batch))(?!optimizer)(?P<stem>.*?)[\s_#:=-]*(?P<number>\d+)\D*$")
 """A range that a program numbers by its iterations: "iteration 12", "train_step#3"."""
 
+_SEEMS_IDLE = 0.1
+"""Of the first step, without any work recorded."""
+
 
 def step_table(timeline: Timeline) -> StepTable:
     """The iterations of the thread that has most of them, by the best sign that the trace gives.
@@ -100,6 +103,8 @@ class StepWindows:
     end_ns: Ints
     marked: bool
     """Whether the trace says where its steps are."""
+    submitted_ns: Ints | None = None
+    """When the host begins each step, where the device is more than a step behind it; the windows are the device's."""
 
     def __len__(self) -> int:
         return len(self.start_ns)
@@ -107,6 +112,11 @@ class StepWindows:
     @property
     def dur_ns(self) -> Ints:
         return self.end_ns - self.start_ns
+
+    @property
+    def host_start_ns(self) -> Ints:
+        """When the host begins each step."""
+        return self.start_ns if self.submitted_ns is None else self.submitted_ns
 
     @property
     def spans(self) -> Intervals:
@@ -131,13 +141,37 @@ def windows(timeline: Timeline) -> StepWindows:
     """From each step's start to the next one's, so gaps between steps count; the last until the device is done.
 
     A window from the first to the last device event would hide what the device waits for at first: it is the host's
-    step that counts. Without marked steps it is everything from the first event of any kind to the last.
+    step that counts. Without marked steps it is everything from the first event of any kind to the last. Of a device
+    that is more than a step behind its host, and seems idle at first, a step is from the first of its work to the first
+    of the next one's: it still does what was submitted before the trace, which profilers do not record.
     """
     steps = timeline.steps
     if not len(steps):
         first, last = timeline.window_ns
         return StepWindows(np.array([first]), np.array([max(last, first + 1)]), False)
-    start = steps.start_ns
     device_end = int(timeline.device.end_ns.max()) if len(timeline.device) else 0
+    behind = _behind(timeline)
+    if behind is not None:
+        return StepWindows(behind, np.append(behind[1:], device_end), True, steps.start_ns)
+    start = steps.start_ns
     last = max(int(steps.end_ns.max()), device_end, int(start[-1]) + 1)
     return StepWindows(start, np.append(start[1:], last), True)
+
+
+def _behind(timeline: Timeline) -> Ints | None:
+    """When the device begins each step's work, if it is always more than a step behind its host; else None.
+
+    None, too, if what it does at first is recorded.
+    """
+    steps, device = timeline.steps, timeline.device
+    length = np.append(np.diff(steps.start_ns), steps.dur_ns[-1])
+    if not len(device) or device.start_ns.min() - steps.start_ns[0] < _SEEMS_IDLE * length[0]:
+        return None
+    rows = np.flatnonzero(timeline.launch >= 0)
+    called = timeline.host.start_ns[timeline.launch[rows]]
+    step = np.searchsorted(steps.start_ns, called, side="right") - 1
+    inside = (step >= 0) & (called <= steps.end_ns[step])
+    begun = np.full(len(steps), np.iinfo(np.int64).max)
+    np.minimum.at(begun, step[inside], device.start_ns[rows[inside]])
+    is_behind = len(np.unique(step[inside])) == len(steps) and bool((begun - steps.start_ns >= length).all())
+    return begun if is_behind and bool((np.diff(begun) > 0).all()) else None

@@ -43,6 +43,21 @@ def test_copies_by_direction_memory_and_size():
     assert (read_back.count, read_back.tiny, read_back.blocking) == (6, 6, 6)
 
 
+def test_a_call_that_stages_all_but_the_last_of_a_copy_is_held_up_by_it():
+    program = Program()
+    for _ in range(3):
+        with program.step():
+            program.copy(3000.0, "HtoD", size=28_000_000, early=18.0)
+            for _ in range(20):
+                program.launch(50.0)
+        program.sync()
+    metrics = TimelineMetrics(program.timeline())
+    assert [group.blocking for group in metrics.copies] == [3]
+    assert metrics.replay.faithful
+    assert metrics.replay.gain("copies=0") > 3
+    assert metrics.replay.gain("copies=overlapped") == pytest.approx(program.step_us() / 3000, rel=0.02)
+
+
 def test_waits_are_told_with_who_made_them_and_what_they_cost():
     metrics = TimelineMetrics(reads_back(steps=4).timeline())
     worst = metrics.waits[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from unstall.diagnose import claims
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import Pattern, UsualRemedy, at, of_step, part
 from unstall.diagnose.thresholds import SEEN, SEEN_GAIN, TRANSFER_SHARE
@@ -60,15 +61,16 @@ class TransferBound(Pattern):
         )
 
     def on_device(self, device: TraceFeatures) -> Finding | None:
-        """By copies that nothing hides, and by what pinning or overlapping them would gain."""
+        """By copies that nothing hides: what they cost, and what pinning or overlapping them would gain."""
         metrics, shares = device.metrics, device.shares
         groups = metrics.copies
         if not groups:
             return None
         pageable = [group for group in groups if group.memory == HostMemory.PAGEABLE]
-        headroom = max(device.gain("copies=overlapped"), device.gain("copies=pinned"))
+        hidden = max(device.gain("copies=overlapped"), device.gain("copies=pinned"))
+        headroom = max(hidden, device.gain("copies=0"))
         share = max(shares["copies"], 1 - 1 / headroom)
-        if shares["copies"] < TRANSFER_SHARE and (headroom < SEEN_GAIN or not _waited_for(groups)):
+        if shares["copies"] < TRANSFER_SHARE and (hidden < SEEN_GAIN or not _waited_for(groups)):
             return None
         main = groups[0]
         call = int(metrics.timeline.launch[main.longest])
@@ -79,6 +81,7 @@ class TransferBound(Pattern):
             share=shares["copies"],
             headroom=headroom,
             headroom_known_by="predicted",
+            expected_gain=claims.replayed("pinned, overlapped copies", hidden, device),
             confidence=device.confidence(share),
             evidence=[
                 f"copies take {of_step(shares['copies'], shares['copies'] * device.step_s)}, "

@@ -117,14 +117,16 @@ class Graph:
     dropped: int
     """Dependencies that the recorded times contradict."""
     recorded_ns: float
-    """Nanoseconds from the beginning to the end, as recorded."""
+    """Nanoseconds from where time counts to the end, as recorded."""
     source_item: Ints
     """Item whose node an edge comes from, -1 for the beginning."""
     target_item: Ints
+    counted_from: int
+    """The node from which on time is the stretch's: the beginning, or the first of its work."""
 
 
-def assemble(items: Items, own_ns: Floats, edges: Edges, begin_ns: int, end_ns: int) -> Graph:
-    """Put nodes in order and edges into rows by target.
+def assemble(items: Items, own_ns: Floats, edges: Edges, begin_ns: int, end_ns: int, first: int = NONE) -> Graph:
+    """Put nodes in order and edges into rows by target; ``first``: the item from whose start on time counts.
 
     In ``edges`` the start of item i is node 2 i, its end 2 i + 1, the beginning -1 and the end -2.
     """
@@ -139,6 +141,7 @@ def assemble(items: Items, own_ns: Floats, edges: Edges, begin_ns: int, end_ns: 
     sources, targets = _item_of(src), _item_of(dst)
     by_target = np.flatnonzero(forward)[np.argsort(b[forward], kind="stable")]
     pointer = np.concatenate(([0], np.cumsum(np.bincount(b[by_target], minlength=2 * n + 2))))
+    counted_ns = begin_ns if first == NONE else int(items.start_ns[first])
     return Graph(
         items,
         own_ns,
@@ -148,9 +151,10 @@ def assemble(items: Items, own_ns: Floats, edges: Edges, begin_ns: int, end_ns: 
         item[by_target],
         kind[by_target],
         int((~forward).sum()),
-        float(end_ns - begin_ns),
+        float(end_ns - counted_ns),
         sources[by_target],
         targets[by_target],
+        0 if first == NONE else int(node_at[2 * first]),
     )
 
 

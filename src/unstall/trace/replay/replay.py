@@ -46,7 +46,7 @@ class Replay:
     def error(self) -> float:
         """Simulated over recorded time, less one."""
         recorded = self.graph.recorded_ns
-        return self.base.end_ns / recorded - 1 if recorded else 0.0
+        return self._length_ns(self.base) / recorded - 1 if recorded else 0.0
 
     @property
     def faithful(self) -> bool:
@@ -67,10 +67,13 @@ class Replay:
         if what_if not in self._gains:
             question = parse(what_if)
             changed = change(question, self.graph, self.stretches)
-            end_ns = max(simulate(self.graph, changed).end_ns, changed.least_ns, 1.0)
-            gain = self.base.end_ns / end_ns
+            length_ns = max(self._length_ns(simulate(self.graph, changed)), changed.least_ns, 1.0)
+            gain = self._length_ns(self.base) / length_ns
             self._gains[what_if] = max(gain, 1.0) if question.factor is None or question.factor <= 1 else gain
         return self._gains[what_if]
+
+    def _length_ns(self, run: SimulatedReplay) -> float:
+        return run.end_ns - float(run.time_ns[self.graph.counted_from])
 
     @cached_property
     def critical(self) -> dict[str, float]:
@@ -108,15 +111,15 @@ def stretch_of(
 ) -> Stretch:
     """The stretch of these steps; a single step of too much work is cut short."""
     first, last = steps
-    begin = int(windows.start_ns[first])
+    begin = int(windows.host_start_ns[first])
     marked = activity.timeline.steps
     end = int(marked.end_ns[first:last].max()) if windows.marked else int(windows.end_ns[last - 1])
-    end = max(end, int(windows.start_ns[last]) if last < len(windows) else end)
+    end = max(end, int(windows.host_start_ns[last]) if last < len(windows) else end)
     start = activity.timeline.device.start_ns
     beyond = int(np.searchsorted(start, begin)) + 2 * MOST_WORK
     if beyond < len(start):
         end = min(end, int(start[beyond]))
-    return Stretch(activity, queue, begin, end, offset_ns)
+    return Stretch(activity, queue, begin, end, offset_ns, behind=windows.submitted_ns is not None)
 
 
 def build(stretches: list[Stretch], matched: Ints | None = None) -> Graph:
@@ -132,14 +135,22 @@ def build(stretches: list[Stretch], matched: Ints | None = None) -> Graph:
     edges = Edges()
     program.host_waits(stretches, items, launcher, own, edges)
     program.thread_order(stretches, items, edges)
-    streams.device_order(items, launcher, own, edges, program.beginning(stretches))
+    behind = all(stretch.behind for stretch in stretches)
+    streams.device_order(items, launcher, own, edges, program.beginning(stretches), behind=behind)
     streams.event_waits(stretches, items, edges)
     groups = _items_of_rows(items.rank[items.calls :], items.row[items.calls :], matched, items.calls)
     shared = streams.collectives(items, groups, own, edges)
     alone = np.setdiff1d(np.arange(len(items)), shared)
     edges.add(2 * alone, 2 * alone + 1, np.zeros(len(alone)), EdgeKind.EDGE, alone)
     begin, end = program.close(stretches, items, edges)
-    return assemble(items, own, edges, begin, end)
+    # A device that is a step behind does the work of an earlier step before.
+    first = _first_submitted(items, launcher) if behind else NONE
+    return assemble(items, own, edges, begin, end, first)
+
+
+def _first_submitted(items: Items, launcher: Ints) -> int:
+    submitted = np.flatnonzero(launcher >= 0)
+    return int(submitted[np.argmin(items.start_ns[submitted])]) if len(submitted) else NONE
 
 
 def _items_of_rows(rank: Ids, row: Ids, matched: Ints | None, first: int) -> Ints:

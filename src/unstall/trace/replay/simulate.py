@@ -101,10 +101,10 @@ def _simulate(graph: Graph, lag: Floats) -> SimulatedReplay:
 
 
 def critical_path(graph: Graph, run: SimulatedReplay) -> Ints:
-    """Edges of the longest path, from the end back to the beginning."""
+    """Edges of the longest path, from the end back to where time counts."""
     path = []
     node = len(graph.pointer) - 2
-    while node > 0 and (edge := int(run.binding[node])) != NONE:
+    while node > graph.counted_from and (edge := int(run.binding[node])) != NONE:
         path.append(edge)
         node = int(graph.src[edge])
     return np.array(path, np.int64)

@@ -27,8 +27,10 @@ _EVENT_LATENCY_NS = 2_000
 """Nanoseconds from an event to what waited for it, where nothing else held that up."""
 
 
-def device_order(items: Items, launcher: Ints, own_ns: Floats, edges: Edges, begin_ns: int) -> None:
-    """For each item of device work: when it may start."""
+def device_order(
+    items: Items, launcher: Ints, own_ns: Floats, edges: Edges, begin_ns: int, *, behind: bool
+) -> None:
+    """For each item of device work: when it may start. ``behind``: the device is a step or more behind its host."""
     work = np.arange(items.calls, len(items))
     if not len(work):
         return
@@ -57,7 +59,10 @@ def device_order(items: Items, launcher: Ints, own_ns: Floats, edges: Edges, beg
     waits &= ~has_launch | (items.end_ns[other] > items.start_ns[launcher[work]])
     edges.add(2 * other[waits] + 1, 2 * work[waits], (start - items.end_ns[other])[waits].astype(float), EdgeKind.EDGE)
 
-    by_launch = (empty & ~waits) | (latency <= 2 * usual_latency)
+    backlog = ~has_launch & ~has_before
+    if behind:  # what the queue held before is not in the stretch
+        backlog |= ~has_before & ~waits & (latency > usual_latency + _LONG_GAP_NS)
+    by_launch = (empty & ~waits & ~backlog) | (latency <= 2 * usual_latency)
     needed = np.where(by_launch, latency, np.minimum(latency, usual_latency))
     edges.add(2 * launcher[work][has_launch], 2 * work[has_launch], needed[has_launch].astype(float), EdgeKind.LATENCY)
     free = (empty & has_launch) | waits
@@ -66,9 +71,8 @@ def device_order(items: Items, launcher: Ints, own_ns: Floats, edges: Edges, beg
     edges.add(2 * before[later] + 1, 2 * work[later], needed[later].astype(float), EdgeKind.STREAM)
     early = has_before & (gap < 0)
     edges.add(2 * before[early], 2 * work[early], gap[early].astype(float), EdgeKind.STREAM, before[early])
-    alone = ~has_launch & ~has_before
-    since = (start - begin_ns)[alone].astype(float)
-    edges.add(np.full(alone.sum(), BEGIN), 2 * work[alone], since, EdgeKind.EDGE)
+    since = (start - begin_ns)[backlog].astype(float)
+    edges.add(np.full(backlog.sum(), BEGIN), 2 * work[backlog], since, EdgeKind.EDGE)
 
 
 def _usual(preferred: Ints, otherwise: Ints) -> float:

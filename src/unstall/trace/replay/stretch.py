@@ -31,6 +31,8 @@ class Stretch:
     """End of the host's part; what it submits may run on for longer."""
     offset_ns: int = 0
     """Added to its times: clocks of ranks differ."""
+    behind: bool = False
+    """Whether the device is more than a step behind its host: it does the work of earlier steps at first."""
 
     @property
     def timeline(self) -> Timeline:
