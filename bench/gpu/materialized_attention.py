@@ -1,4 +1,4 @@
-"""Trains a language model on long contexts in bfloat16. Planted: attention writes out the matrix of all pairs; the fixed
+"""Trains a language model on long contexts in bfloat16. Planted: attention writes the matrix of all pairs; the fixed
 twin calls torch's fused attention."""
 
 import torch

@@ -122,6 +122,13 @@ def replayed(remedy: str, gain: float, device: TraceFeatures) -> ExpectedGain:
     return _gain(remedy, _speedup(_of_replay(gain, device), "high" if device.replay.faithful else "low", "predicted"))
 
 
+def between(remedy: str, low: float, high: float, device: TraceFeatures) -> ExpectedGain:
+    """The gain of a change that the replay of a trace was asked for at its worst and at its best."""
+    worst, best = _of_replay(low, device), _of_replay(high, device)
+    interval = Interval(math.sqrt(low * high), worst.low, best.high)
+    return _gain(remedy, _speedup(interval, "medium" if device.replay.faithful else "low", "predicted"))
+
+
 def _of_replay(gain: float, device: TraceFeatures) -> Interval:
     """What a what-if on a trace gives: off by as much as the replay of the trace itself."""
     calibration = UNCALIBRATED["replay"]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from unstall.child.seams import environments, modules
+from unstall.child.seams import environments, modules, optimizer
 from unstall.diagnose import own_threads, source
 from unstall.diagnose.blame import Blame, line_culprit
 from unstall.diagnose.neighbours import without_neighbours
@@ -15,7 +15,7 @@ from unstall.diagnose.thresholds import CHANCE, FEWEST_SAMPLES, LEADS, NAMED_OTH
 from unstall.records.measurements import Measurement, SeamSite
 from unstall.records.report import Culprit, LineTime, PhaseTime
 from unstall.records.run import Account
-from unstall.records.vocabulary import BACKWARD, COMM, ENV, FORWARD, OTHER, PhaseName, Seam, in_order
+from unstall.records.vocabulary import BACKWARD, COMM, ENV, FORWARD, OPTIMIZER, OTHER, PhaseName, Seam, in_order
 
 
 @dataclass(frozen=True)
@@ -149,6 +149,15 @@ class HostFeatures:
         """The first line of the program that calls one of these seams; None where none was seen."""
         sites = self.sites(*seams)
         return line_culprit(sites[0], share=share) if sites else None
+
+    @property
+    def own_update(self) -> Culprit | None:
+        """The function that holds the optimizer's time, where that is the program's own and not a library's."""
+        blamed = self.blame.main_culprit(self.blame.in_phase(OPTIMIZER.name))
+        calling = {(site.file, site.function) for site in self.sites(optimizer.STEP)}
+        if blamed is None or (blamed.file, short(blamed.function)) in calling:
+            return None
+        return blamed
 
     def worker_samples(self) -> list[Placed]:
         """Samples of other processes that were at work."""

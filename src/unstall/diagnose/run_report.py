@@ -86,9 +86,10 @@ def make_report(
     from unstall.benchmark.measure import measure
     from unstall.diagnose.summary import report
 
-    measured = measure(processes, outcome.observation, wanted=steps, peak_flops=_peak_flops(processes))
-    measurement = measured.measurement if measured else None
     window = _gpu_window(directory, processes)
+    peak = _peak_flops(processes, window)
+    measured = measure(processes, outcome.observation, wanted=steps, peak_flops=peak)
+    measurement = measured.measurement if measured else None
     return DiagnosedRun(run, report(run, measurement, window), measured, processes, window)
 
 
@@ -127,8 +128,11 @@ def _environment(processes: list[ProcessRecording]) -> dict[str, Any]:
     return facts
 
 
-def _peak_flops(processes: list[ProcessRecording]) -> float | None:
-    """The machine's matmul rate: as `unstall doctor` measured it, or quickly now if it never did."""
+def _peak_flops(processes: list[ProcessRecording], window: GpuWindow | None) -> float | None:
+    """The machine's matmul rate: as `unstall doctor` measured it, or quickly now if it never did.
+
+    A GPU's is the listed one, of the dtype that most is computed in where its window shows that.
+    """
     versions = {fact["version"] for process in processes for fact in process.facts.get("torch", [])}
     if not versions:
         return None
@@ -136,7 +140,8 @@ def _peak_flops(processes: list[ProcessRecording]) -> float | None:
 
     gpus = [name for process in processes for fact in process.facts.get("torch", []) for name in fact.get("cuda", ())]
     if gpus:
-        return machine.listed_peak(gpus[0], "bf16")
+        flops = window.features.metrics.flops if window is not None and window.features is not None else None
+        return machine.listed_peak(gpus[0], flops.dtype if flops is not None else "bf16")
     speeds = machine.cached(next(iter(versions)))
     return speeds.matmul_flops_f32 if speeds else machine.quick_matmul_flops()
 

@@ -169,6 +169,7 @@ GOOD_RATE = Threshold(0.25, "of the machine's peak: at 0.23 a program was seen t
 RECURRENT_RATE = Threshold(0.15, "of the peak: the steps of a recurrent layer wait for each other, whatever is done")
 COUNTED_OPS = Threshold(0.5, "share of operator calls with a FLOP formula: with fewer, the rate says little")
 SINGLE = Threshold(2, "observations a call of the model: a batch of so few is a rollout's, not a training's")
+GOOD_MFU = Threshold(0.4, "of the listed peak: what large models train at (PaLM 0.46, Llama 3 0.38 to 0.43)")
 BUSY_DEVICE = Threshold(0.6, "of the step: a device that idles longer waits for something, though no what-if names it")
 SUSPECTS = Threshold(3, "functions that are named to look at next: more is a list, not a hint")
 

@@ -13,6 +13,7 @@ import numpy as np
 from unstall.trace import intervals
 from unstall.trace.activity import Activity, DeviceActivity
 from unstall.trace.intervals import Floats, Intervals
+from unstall.trace.steps import device_steps
 from unstall.trace.thresholds import COLD_LAUNCH_NS, DEEP_QUEUE, PROMPT_START_NS
 from unstall.trace.timeline import DeviceKind, Ids, Ints
 
@@ -86,11 +87,19 @@ class Queue:
         return list(np.diff(until, axis=1) / np.maximum(np.diff(edges, axis=1), 1))
 
     @cached_property
+    def held_up_rows(self) -> Ids:
+        """Calls that submit work and last long because the queue is full: the device is late, not the host."""
+        rows, host = self._long_calls(_LONG_CALL), self._timeline.host
+        is_deep = self.depth_at(host.start_ns[rows]) >= DEEP_QUEUE
+        begun = device_steps(self._timeline)
+        if begun is not None:  # until then it is full of what was submitted before the trace
+            is_deep |= host.start_ns[rows] < begun[0]
+        return rows[is_deep]
+
+    @cached_property
     def back_pressure(self) -> Intervals:
-        """Launch calls that last long because the queue is full: the device is late, not the host."""
-        rows = self._long_launches(_LONG_CALL)
-        host = self._timeline.host
-        rows = rows[self.depth_at(host.start_ns[rows]) >= DEEP_QUEUE]
+        """When such a call is held up."""
+        rows, host = self.held_up_rows, self._timeline.host
         return intervals.union(host.start_ns[rows], host.end_ns[rows])
 
     @cached_property
@@ -114,9 +123,13 @@ class Queue:
         ready = t.host.end_ns[t.launch[mine]] + int(self.prompt_ns)
         return intervals.union(ready, t.device.start_ns[mine])
 
-    def _long_launches(self, times: float) -> Ids:
-        host, launch = self._timeline.host, self._activity.calls.launch
-        if not launch.any():
+    def _long_calls(self, times: float) -> Ids:
+        """Of those that submit work and wait for none: this many times as long as launches usually are."""
+        t, calls = self._timeline, self._activity.calls
+        if not calls.launch.any():
             return np.zeros(0, np.int32)
-        usual = float(np.median(host.dur_ns[launch]))
-        return np.flatnonzero(launch & (host.dur_ns > times * usual)).astype(np.int32)
+        usual = float(np.median(t.host.dur_ns[calls.launch]))
+        submits = calls.launch.copy()
+        submits[t.launch[t.launch >= 0]] = True
+        submits &= calls.api & ~calls.blocking
+        return np.flatnonzero(submits & (t.host.dur_ns > times * usual)).astype(np.int32)

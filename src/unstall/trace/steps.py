@@ -150,7 +150,7 @@ def windows(timeline: Timeline) -> StepWindows:
         first, last = timeline.window_ns
         return StepWindows(np.array([first]), np.array([max(last, first + 1)]), False)
     device_end = int(timeline.device.end_ns.max()) if len(timeline.device) else 0
-    behind = _behind(timeline)
+    behind = device_steps(timeline)
     if behind is not None:
         return StepWindows(behind, np.append(behind[1:], device_end), True, steps.start_ns)
     start = steps.start_ns
@@ -158,14 +158,16 @@ def windows(timeline: Timeline) -> StepWindows:
     return StepWindows(start, np.append(start[1:], last), True)
 
 
-def _behind(timeline: Timeline) -> Ints | None:
+def device_steps(timeline: Timeline) -> Ints | None:
     """When the device begins each step's work, if it is always more than a step behind its host; else None.
 
     None, too, if what it does at first is recorded.
     """
     steps, device = timeline.steps, timeline.device
+    if not len(device) or not len(steps):
+        return None
     length = np.append(np.diff(steps.start_ns), steps.dur_ns[-1])
-    if not len(device) or device.start_ns.min() - steps.start_ns[0] < _SEEMS_IDLE * length[0]:
+    if device.start_ns.min() - steps.start_ns[0] < _SEEMS_IDLE * length[0]:
         return None
     rows = np.flatnonzero(timeline.launch >= 0)
     called = timeline.host.start_ns[timeline.launch[rows]]

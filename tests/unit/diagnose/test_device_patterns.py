@@ -155,3 +155,43 @@ def test_a_host_culprits_share_is_its_own():
     assert (found.pattern, found.culprit.function) == ("host-bound", "load")
     assert found.culprit.share == pytest.approx(3000 / program.step_us(), rel=0.05)
     assert found.culprit.share < device.shares["idle_host"]
+
+
+def products(dtype: str, share_of_peak: float, kernel: str = "gemm") -> TraceFeatures:
+    """A device that multiplies matrices all the time, at this share of an H200's listed rate for the dtype."""
+    peak = {"c10::BFloat16": 989e12, "float": 67e12}[dtype]
+    size = 4096
+    program = Program()
+    for _ in range(4):
+        with program.step():
+            for _ in range(20):
+                shapes = {"Input_Dims": [[size, size], [size, size]], "Input_type": [dtype, dtype]}
+                with program.inside("aten::mm", **shapes):
+                    program.launch(2 * size**3 / (share_of_peak * peak) * 1e6, kernel, "aten::mm", before=1.0)
+        program.sync()
+    device = [{"id": 0, "name": "NVIDIA H200", "totalGlobalMem": 1, "numSms": 132}]
+    return TraceFeatures(Ranks.of([program.timeline(deviceProperties=device)]))
+
+
+def test_a_device_that_computes_at_a_good_rate_is_healthy():
+    verdict, *others = device_findings(products("c10::BFloat16", 0.55))
+    assert verdict.pattern == "healthy"
+    assert "compute-bound" in [finding.pattern for finding in others]
+    assert any("listed peak" in line for line in verdict.evidence)
+
+
+def test_a_device_that_computes_at_a_poor_rate_is_not():
+    assert device_findings(products("c10::BFloat16", 0.2))[0].pattern == "compute-bound"
+
+
+def test_single_precision_is_told_at_any_rate_with_what_half_would_gain():
+    verdict = device_findings(products("float", 0.6))[0]
+    assert (verdict.pattern, verdict.cause) == ("compute-bound", "precision")
+    assert verdict.expected_gain.remedy == "bfloat16"
+    # At half to all of the quicker rate: 989 / 67 is 14.8.
+    assert 6 < verdict.expected_gain.low < 8 and 11 < verdict.expected_gain.high < 19
+
+
+def test_tensor_cores_take_half_as_long_for_half_the_bits():
+    gain = device_findings(products("float", 0.6, "sm80_xmma_gemm_tf32f32"))[0].expected_gain
+    assert 1.7 < gain.low <= gain.value <= gain.high < 2.4

@@ -8,20 +8,27 @@ import pytest
 from unstall.trace.metrics import TimelineMetrics
 from unstall.trace.readers import read
 
-STEP = 1000.0
+STEP = 10_000.0
+KERNELS = 200
 
 
 def behind(tmp_path, lag: int, *, recorded: bool = False, steps: int = 4) -> TimelineMetrics:
-    """A device so many steps behind its host; what it does first is recorded in part only, as profilers do, or whole."""
+    """A device so many steps behind its host; what it does first is recorded in part only, as profilers do, or whole.
+
+    The host submits a step's kernels at once, the last into a full queue.
+    """
     events = []
     for number in range(steps):
-        at = number * STEP
+        at, first = number * STEP, KERNELS * number + 1
         events.append(files.step(number, at, STEP))
-        events.append(files.host("aten::mm", at + 10, 60))
-        events.append(files.api("cudaLaunchKernel", at + 20, 5, number + 1))
-        events.append(files.work("gemm", at + lag * STEP + 40, STEP, number + 1))
+        events.append(files.host("aten::mm", at + 1, STEP - 5))
+        for call in range(KERNELS):
+            until = STEP - 9 if call == KERNELS - 1 else 10 * call + 7
+            events.append(files.api("cudaLaunchKernel", at + 10 * call + 2, until - 10 * call - 2, first + call))
+            began = at + lag * STEP - 10 + call * STEP / KERNELS
+            events.append(files.work("gemm", began, STEP / KERNELS, first + call))
     earlier = range(lag) if recorded else range(lag - 1, lag)
-    events += [files.work("gemm", number * STEP + 40, STEP) for number in earlier]
+    events += [files.work("gemm", number * STEP - 10, STEP) for number in earlier]
     (timeline,) = read(files.write(tmp_path / "trace.json", files.document(events)))
     return TimelineMetrics(timeline)
 

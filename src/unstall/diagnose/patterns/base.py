@@ -185,8 +185,11 @@ class Pattern:
         if device is None or host is None or host.culprit is None:
             return device
         evidence = [*device.evidence, *[line for line in host.evidence if line not in device.evidence][:1]]
-        summary = "" if self.host_knows_who else device.summary
-        return msgspec.structs.replace(device, culprit=host.culprit, evidence=evidence, summary=summary)
+        joined = msgspec.structs.replace(device, culprit=host.culprit, evidence=evidence)
+        if not self.host_knows_who:
+            return joined
+        cause, advice = host.cause or device.cause, host.advice or device.advice
+        return msgspec.structs.replace(joined, cause=cause, advice=advice, summary="")
 
     @property
     def sees_device(self) -> bool:

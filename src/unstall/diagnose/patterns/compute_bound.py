@@ -14,17 +14,19 @@ import msgspec
 
 from unstall.child.seams import modules, optimizer
 from unstall.child.user_files import is_program_file
-from unstall.diagnose import claims, placing, source
+from unstall.diagnose import claims, source
 from unstall.diagnose.blame import culprit_at
 from unstall.diagnose.dominant_module import dominant_module, own_share
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.gradients import CostlyGradient, costly_gradient
 from unstall.diagnose.health import computes_on_padding, wasted_gradients, wastes_gradients
+from unstall.diagnose.lower_precision import by_bfloat16
 from unstall.diagnose.patterns.base import BY_REWRITING, Features, Pattern, UsualRemedy, at, of_step, part, worth
 from unstall.diagnose.ranks import waits_unrecorded
 from unstall.diagnose.thresholds import (
     BUSY_WITHOUT_GAPS,
     DEAR_OPTIMIZER,
+    GOOD_MFU,
     IDLE_TEAM,
     MODEL_SHARE,
     MOSTLY_COMPUTING,
@@ -162,13 +164,14 @@ class ComputeBound(Pattern):
             return None
         top = operators[0]
         of_all = top.ns / max(sum(total.ns for total in operators), 1.0)
-        headroom = device.gain("compute=0.5x")
+        half = device.gain("compute=0.5x")
+        gain = by_bfloat16(device) or claims.replayed("kernels twice as fast", half, device)
         kernel = metrics.timeline.names[metrics.timeline.device.name[top.longest]]
         evidence = [
             f"the device computes {percent(share)} of a step, and is idle {percent(1 - shares['busy'])}",
             f"{short(top.name)} takes {percent(of_all)} of the kernels' time, most of it in {short(kernel)}",
-            f"kernels twice as fast would make the step {factor(headroom)} faster"
-            + ("" if headroom > NOTICED else ": the host takes as long to submit them"),
+            f"kernels twice as fast would make the step {factor(half)} faster"
+            + ("" if half > NOTICED else ": the host takes as long to submit them"),
         ]
         if metrics.flops is not None and metrics.flops.complete:
             peak = f", {share_of(metrics.flops.mfu)} of the device's listed peak" if metrics.flops.mfu else ""
@@ -176,16 +179,16 @@ class ComputeBound(Pattern):
             evidence.append(f"at least {rate} ({metrics.flops.dtype}) by recorded shapes{peak}")
         single = metrics.flops is not None and metrics.flops.dtype == "float32"
         return self.finding(
-            condition="with kernels twice as fast",
+            condition=f"with {gain.remedy}",
             summary=f"the device computes {percent(share)} of a step",
             cause="precision" if single else "kernel",
             culprit=metrics.blame.culprit(
                 int(metrics.timeline.launch[top.longest]), min(of_all * share, 1.0), device.where
             ),
             share=share,
-            headroom=headroom,
+            headroom=gain.value,
             headroom_known_by="predicted",
-            expected_gain=claims.replayed("kernels twice as fast", headroom, device),
+            expected_gain=gain,
             confidence="high" if share >= BUSY_WITHOUT_GAPS else "medium",
             evidence=evidence,
             advice=[
@@ -198,7 +201,9 @@ class ComputeBound(Pattern):
         """What the model itself costs is what is left when nothing else is worth fixing."""
         host = features.host
         if features.device is not None:
-            return TIE * WORTH
+            flops = features.device.metrics.flops
+            is_good = flops is not None and finding.cause != "precision" and (flops.mfu or 0.0) >= GOOD_MFU
+            return WORTH / TIE if is_good else TIE * WORTH
         assert host is not None
         gain = worth(finding)
         if finding.cause == "threads":
@@ -227,7 +232,7 @@ class _Suspects(NamedTuple):
 
     @classmethod
     def of(cls, host: HostFeatures) -> _Suspects:
-        return cls(dominant_module(host), costly_gradient(host), _own_update(host))
+        return cls(dominant_module(host), costly_gradient(host), host.own_update)
 
 
 def _cause(host: HostFeatures, suspects: _Suspects) -> str | None:
@@ -342,14 +347,6 @@ def _culprit(host: HostFeatures, cause: str, suspects: _Suspects) -> Culprit | N
         via = f"{top.name or 'the model'}: {top.type}({top.detail})"[:100]
         return msgspec.structs.replace(culprit, via=via)
     return culprit
-
-
-def _own_update(host: HostFeatures) -> Culprit | None:
-    blamed = host.blame.main_culprit(host.blame.in_phase(OPTIMIZER.name))
-    calling = {(site.file, site.function) for site in host.sites(optimizer.STEP)}
-    if blamed is None or (blamed.file, placing.short(blamed.function)) in calling:
-        return None
-    return blamed
 
 
 def _collate(host: HostFeatures) -> Culprit | None:

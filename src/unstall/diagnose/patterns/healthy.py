@@ -43,11 +43,16 @@ class Healthy(Pattern):
         best = max(gains, key=lambda name: gains[name])
         if gains[best] >= WORTH or busy < BUSY_DEVICE or not device.replay.faithful:
             return None
+        flops = device.metrics.flops
+        rate = [f"its arithmetic runs at {percent(flops.mfu)} of the listed peak"] if flops and flops.mfu else []
         return self.finding(
             summary=f"the device is busy {percent(busy)} of a step, and nothing that was found is worth fixing",
             headroom=gains[best],
             headroom_known_by="predicted",
-            evidence=[f"the device is busy {percent(busy)} of a step; the best what-if is {best}, {gains[best]:.2f}×"],
+            evidence=[
+                f"the device is busy {percent(busy)} of a step; the best what-if is {best}, {gains[best]:.2f}×",
+                *rate,
+            ],
             advice=["stop here, or make the kernels themselves faster"],
         )
 

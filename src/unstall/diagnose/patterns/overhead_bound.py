@@ -234,7 +234,7 @@ def _culprit(host: HostFeatures, cause: str, calling: list[Placed]) -> Culprit |
     if calling:
         return host.blame.main_culprit(calling)
     if cause == "optimizer":
-        return host.caller(optimizer.STEP, share=host.share(OPTIMIZER.name))
+        return host.own_update or host.caller(optimizer.STEP, share=host.share(OPTIMIZER.name))
     caller = _one_by_one(host) if cause == "batching" else None
     blame = host.blame
     return (

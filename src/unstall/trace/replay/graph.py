@@ -122,7 +122,9 @@ class Graph:
     """Item whose node an edge comes from, -1 for the beginning."""
     target_item: Ints
     counted_from: int
-    """The node from which on time is the stretch's: the beginning, or the first of its work."""
+    """The node from which on the device's time is the stretch's: the beginning, or the first of its work."""
+    host_end: int
+    """The node at which the last call ends, if time counts from work; else the beginning."""
 
 
 def assemble(items: Items, own_ns: Floats, edges: Edges, begin_ns: int, end_ns: int, first: int = NONE) -> Graph:
@@ -155,6 +157,7 @@ def assemble(items: Items, own_ns: Floats, edges: Edges, begin_ns: int, end_ns: 
         sources[by_target],
         targets[by_target],
         0 if first == NONE else int(node_at[2 * first]),
+        0 if first == NONE else int(node_at[1 : 2 * items.calls : 2].max(initial=0)),
     )
 
 

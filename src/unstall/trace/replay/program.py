@@ -85,7 +85,7 @@ def host_waits(stretches: list[Stretch], items: Items, launcher: Ints, own_ns: F
         if len(calls) and len(work):
             _synchronisation(stretch, items, calls, work, launcher, own_ns, edges)
             _copies(stretch, items, calls, work, launcher, own_ns, edges)
-            _back_pressure(stretch, items, calls, work, own_ns, edges)
+            _back_pressure(stretch, items, calls, work, own_ns, edges, beginning(stretches))
 
 
 def _synchronisation(
@@ -127,11 +127,17 @@ def _copies(
     _wait(items, copies, call, tail, edges, EdgeKind.SYNC)
 
 
-def _back_pressure(stretch: Stretch, items: Items, calls: Ints, work: Ints, own_ns: Floats, edges: Edges) -> None:
-    """A launch into a full queue returns when some earlier work is done."""
-    full = calls[stretch.queue.back_pressure.contains(items.start_ns[calls] - stretch.offset_ns)]
-    full = full[items.kind[full] == EdgeKind.LAUNCH_CALL]
+def _back_pressure(
+    stretch: Stretch, items: Items, calls: Ints, work: Ints, own_ns: Floats, edges: Edges, begin_ns: int
+) -> None:
+    """A launch into a full queue returns when some earlier work is done, or what was submitted before the stretch."""
+    full = calls[np.isin(items.row[calls], stretch.queue.held_up_rows)]
     done = latest_end_before(items, work, items.end_ns[full])
+    if stretch.behind:
+        earlier = full[done == NONE]
+        own_ns[earlier] = np.minimum(own_ns[earlier], _QUICK_CALL_NS)
+        since = (items.end_ns[earlier] - begin_ns).astype(np.float64)
+        edges.add(np.full(len(earlier), BEGIN), 2 * earlier + 1, since, EdgeKind.COMPUTE)
     waited = (done != NONE) & (items.end_ns[done] > items.start_ns[full])
     done, full = done[waited], full[waited]
     own_ns[full] = np.minimum(own_ns[full], _QUICK_CALL_NS)

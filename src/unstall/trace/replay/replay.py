@@ -10,8 +10,8 @@ from unstall.trace.activity import Activity
 from unstall.trace.blame import TraceBlame
 from unstall.trace.queue import Queue
 from unstall.trace.replay import program, streams
-from unstall.trace.replay.graph import EdgeKind, Edges, Graph, assemble
-from unstall.trace.replay.simulate import SimulatedReplay, critical_path, path_by_kind, simulate
+from unstall.trace.replay.graph import EdgeKind, Edges, Graph, Items, assemble
+from unstall.trace.replay.simulate import GraphChange, SimulatedReplay, critical_path, path_by_kind, simulate
 from unstall.trace.replay.stretch import Stretch, items_of, launchers
 from unstall.trace.replay.whatif import change, parse
 from unstall.trace.steps import StepWindows
@@ -46,7 +46,7 @@ class Replay:
     def error(self) -> float:
         """Simulated over recorded time, less one."""
         recorded = self.graph.recorded_ns
-        return self._length_ns(self.base) / recorded - 1 if recorded else 0.0
+        return self._base_ns / recorded - 1 if recorded else 0.0
 
     @property
     def faithful(self) -> bool:
@@ -67,13 +67,25 @@ class Replay:
         if what_if not in self._gains:
             question = parse(what_if)
             changed = change(question, self.graph, self.stretches)
-            length_ns = max(self._length_ns(simulate(self.graph, changed)), changed.least_ns, 1.0)
-            gain = self._length_ns(self.base) / length_ns
+            gain = self._base_ns / max(self._length_ns(simulate(self.graph, changed), changed), changed.least_ns, 1.0)
             self._gains[what_if] = max(gain, 1.0) if question.factor is None or question.factor <= 1 else gain
         return self._gains[what_if]
 
-    def _length_ns(self, run: SimulatedReplay) -> float:
-        return run.end_ns - float(run.time_ns[self.graph.counted_from])
+    @cached_property
+    def _base_ns(self) -> float:
+        return self._length_ns(self.base, GraphChange.none(self.graph))
+
+    def _length_ns(self, run: SimulatedReplay, changed: GraphChange) -> float:
+        """Of the steps: until all is done; or the device's, from the first of their work, if it is a step behind.
+
+        That of the host is as long as it would be if the device took no time, which is what holds it up.
+        """
+        graph = self.graph
+        length_ns = run.end_ns - float(run.time_ns[graph.counted_from])
+        if graph.host_end:
+            free = changed.without(graph, EdgeKind.COMPUTE, EdgeKind.COPY, EdgeKind.COMMUNICATION)
+            length_ns = max(length_ns, float(simulate(graph, free).time_ns[graph.host_end]))
+        return length_ns
 
     @cached_property
     def critical(self) -> dict[str, float]:

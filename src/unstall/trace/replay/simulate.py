@@ -31,6 +31,12 @@ class GraphChange:
         edges = len(graph.src)
         return cls(np.ones(len(graph.own_ns)), np.ones(edges), np.zeros(edges, bool))
 
+    def without(self, graph: Graph, *kinds: EdgeKind) -> GraphChange:
+        """The same, and what is of these kinds takes no time."""
+        own = np.where(np.isin(graph.items.kind, kinds), 0.0, self.own)
+        constant = np.where(np.isin(graph.kind, kinds), 0.0, self.constant)
+        return GraphChange(own, constant, self.drop, self.least_ns)
+
 
 @dataclass(frozen=True)
 class SimulatedReplay:

@@ -27,9 +27,7 @@ _EVENT_LATENCY_NS = 2_000
 """Nanoseconds from an event to what waited for it, where nothing else held that up."""
 
 
-def device_order(
-    items: Items, launcher: Ints, own_ns: Floats, edges: Edges, begin_ns: int, *, behind: bool
-) -> None:
+def device_order(items: Items, launcher: Ints, own_ns: Floats, edges: Edges, begin_ns: int, *, behind: bool) -> None:
     """For each item of device work: when it may start. ``behind``: the device is a step or more behind its host."""
     work = np.arange(items.calls, len(items))
     if not len(work):
@@ -72,7 +70,7 @@ def device_order(
     early = has_before & (gap < 0)
     edges.add(2 * before[early], 2 * work[early], gap[early].astype(float), EdgeKind.STREAM, before[early])
     since = (start - begin_ns)[backlog].astype(float)
-    edges.add(np.full(backlog.sum(), BEGIN), 2 * work[backlog], since, EdgeKind.EDGE)
+    edges.add(np.full(backlog.sum(), BEGIN), 2 * work[backlog], since, EdgeKind.COMPUTE if behind else EdgeKind.EDGE)
 
 
 def _usual(preferred: Ints, otherwise: Ints) -> float:

@@ -87,7 +87,7 @@ _KINDS: dict[str, tuple[list[EdgeKind], list[EdgeKind]]] = {
     "host": ([], [EdgeKind.HOST]),
     "nccl": ([EdgeKind.COMMUNICATION], []),
     "copies": ([EdgeKind.COPY], []),
-    "compute": ([EdgeKind.COMPUTE], []),
+    "compute": ([EdgeKind.COMPUTE], [EdgeKind.COMPUTE]),
 }
 """Kinds of items whose own time, and of edges whose constant, the factor applies to."""
 
