@@ -49,7 +49,7 @@ def test_the_window_has_the_verdict_and_the_run_its_line(code, tmp_path):
     made = joined(tmp_path, code, step_s=[0.003, 0.005])
     assert made.verdict.pattern == "input-bound"
     assert made.verdict.culprit.file == code.file
-    assert made.verdict.cause == "transform", "the trace knows only that the main process makes the batches"
+    assert made.verdict.cause == "storage", "the trace knows only that the main process makes the batches"
     assert "persistent" not in made.verdict.expected_gain.remedy
     assert made.trace.device["idle_loader"] > 0.5
     assert made.trace.device_step_s == pytest.approx(0.004)
