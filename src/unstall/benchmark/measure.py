@@ -248,9 +248,15 @@ def _memory(main: ProcessRecording, loop: Loop, chosen: Bools, observation: Obse
     for point in observation.points:
         by_time[point.t] += point.rss_bytes
     begin, end = loop.starts[np.argmax(chosen)], loop.ends[-1]
+    # A GPU's profiler may take seconds to begin, and keeps what it records in memory.
+    ours = [(fact["began"], fact["ended"]) for fact in main.facts.get("window", []) if "ended" in fact]
 
     def by_step(series: list[tuple[float, int]]) -> list[tuple[float, float]]:
-        inside = [(t, value) for t, value in series if begin <= t <= end]
+        inside = [
+            (t, value)
+            for t, value in series
+            if begin <= t <= end and not any(began <= t <= ended for began, ended in ours)
+        ]
         inside = inside[:: max(1, len(inside) // MEMORY_POINTS)]
         steps = np.interp([t for t, _ in inside], loop.ends, np.arange(len(loop.ends)))
         return [(float(step), float(value)) for step, (_, value) in zip(steps, inside)]

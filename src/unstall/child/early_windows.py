@@ -55,6 +55,11 @@ class EarlyWindows:
         self.backward_s = 0.0
         """Of the operators that were timed."""
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the loop is being looked at."""
+        return self.state in ("flops", "modules")
+
     def event(self, name: str, first: Any, second: Any, count: int) -> None:
         if self.state == "done":
             return
@@ -189,6 +194,7 @@ class EarlyWindows:
         self.state = "done"
         assert self.key is not None
         self.emit_fact("window", what="modules", marks=self.marks, per=self.key[0])
+        self.watcher.device_calls.tell(self.emit_fact)
         steps = self.key[0] == optimizer.STEP.event  # which is where all gradients are there
         dropped = self.dropped.facts() if self.dropped is not None else None
         if dropped is not None:

@@ -11,7 +11,8 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from unstall.child import handlers, reading, recording, seams
+from unstall.child import device_calls, handlers, reading, recording, seams
+from unstall.child.device_calls import DeviceCalls
 from unstall.child.early_windows import EarlyWindows
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class Watcher:
         self.noted: set[Any] = set()
         self.calls: dict[tuple[str, int], int] = {}
         self.names: dict[int, str] = {}
+        self.device_calls = DeviceCalls()
         self.windows = EarlyWindows(emit_fact, self, options)
         self.introduced = False
 
@@ -54,6 +56,10 @@ class Watcher:
         if control == STOP:
             raise SystemExit
         try:
+            if device_calls.is_one(name):
+                if self.windows.is_open:
+                    self.device_calls.called(name, first, second, _path(_user_frame(sys._getframe(1)), _MAX_FRAMES))
+                return
             if control == CALL and self.on_call is not None:
                 self.on_call(name)
             self._look(name, control, first, second)

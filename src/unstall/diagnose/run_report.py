@@ -10,6 +10,7 @@ from unstall.benchmark import command, launcher, rundir
 from unstall.benchmark.environment import environment
 from unstall.benchmark.launcher import ProgramExit
 from unstall.benchmark.rundir import RunDir
+from unstall.diagnose import gpu_windows
 from unstall.diagnose.overview import RunContext, without_steps
 from unstall.records.report import Report
 
@@ -95,8 +96,6 @@ def make_report(
 
 def _gpu_window(directory: RunDir, processes: list[ProcessRecording]) -> GpuWindow | None:
     """What was recorded of the device's work, if there is a device."""
-    from unstall.diagnose import gpu_windows
-
     step_s = [
         seconds for process in processes for fact in process.facts.get("gpu_steps", []) for seconds in fact["step_s"]
     ]
@@ -167,6 +166,11 @@ def _notes(directory: RunDir, processes: list[ProcessRecording], outcome: Progra
     for process in processes:
         for fact in process.facts.get("error", []):
             notes.append(f"{fact.get('what')}: {fact.get('error')}")
+    opened = any(fact["what"] == "gpu" for process in processes for fact in process.facts.get("window", []))
+    if opened and not any(directory.path.glob(gpu_windows.PATTERN)):
+        notes.append(
+            "the program ended while its GPU was profiled, so that the device was not looked at: give it more steps"
+        )
     if any(not (process.first("process") or {"native": True}).get("native") for process in processes):
         notes.append("the C recorder is not built for the program's Python: the slower Python recorder was used")
     try:

@@ -247,6 +247,15 @@ def test_memory_is_told_by_step():
     assert m.device_peak is None
 
 
+def test_memory_that_a_look_at_the_gpu_takes_is_none_of_the_programs():
+    r = training(100)
+    began, ended = r.t - 4.0, r.t
+    r.facts["window"] = [{"what": "gpu", "began": began, "ended": ended}]
+    memory = run(r, rss=lambda t: 1e6 + (1e9 * (t - began) if t > began else 0)).measurement.memory
+    assert memory.rss_by_step
+    assert {size for _, size in memory.rss_by_step} == {1e6}
+
+
 def test_what_the_program_keeps_is_told_with_its_rate():
     r = training(20)
     loop = {"file": "/home/me/train.py", "function": "train"}

@@ -411,3 +411,21 @@ def test_a_failure_closes_the_mode(looking, monkeypatch):
 def test_no_look_is_taken_when_not_asked_for(watched):
     train(watched, Net(), 10)
     assert watched.of("flops") == watched.of("window") == []
+
+
+def test_lines_that_copy_to_a_device_are_those_of_the_loop(looking):
+    batch = torch.zeros(8)
+
+    def to_device():
+        looking.see("~transfer.to", batch, "cuda")
+
+    to_device()  # as of a model, before the loop
+    assert [fact["name"] for fact in looking.of("site")] == []
+    net, optimizer = Net(), SimpleNamespace()
+    for _ in range(16):
+        to_device()
+        net.layer(torch.ones(4, 3)).sum().backward()
+        looking.see("~optimizer", optimizer)
+    sites = {fact["name"]: fact["stack"][1][1] for fact in looking.of("site")}
+    assert sites["~transfer.to"] == "to_device"
+    assert looking.of("error") == []

@@ -7,10 +7,10 @@ from typing import Any
 
 from unstall.child.recording import wrap_attribute
 from unstall.records import vocabulary
-from unstall.records.vocabulary import Seam
+from unstall.records.vocabulary import Seam, Tick
 
-TRANSFER = Seam("~transfer.*", phase=vocabulary.TRANSFER.name)
-SYNC = Seam("~sync.*", phase=vocabulary.SYNC.name)
+TRANSFER = Seam("~transfer.*", phase=vocabulary.TRANSFER.name, counts=Tick.OTHER)
+SYNC = Seam("~sync.*", phase=vocabulary.SYNC.name, counts=Tick.OTHER)
 
 _TRANSFERS = ("to", "cuda", "pin_memory")
 _SYNCS = ("item", "cpu", "tolist", "numpy", "nonzero", "__bool__", "__int__", "__float__")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from unstall.child.seams import cuda
 from unstall.diagnose import claims
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import Pattern, UsualRemedy, at, of_step, part
@@ -51,7 +52,8 @@ class TransferBound(Pattern):
         share = host.share(TRANSFER.name)
         return self.finding(
             cause="pageable" if pageable else "blocking",
-            culprit=host.blame.main_culprit(host.blame.in_phase(TRANSFER.name)),
+            culprit=host.blame.main_culprit(host.blame.in_phase(TRANSFER.name))
+            or host.caller(cuda.TRANSFER, share=share),
             share=share,
             phases=self.phases,
             headroom=headroom,
