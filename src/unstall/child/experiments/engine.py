@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unstall.child import recording
+from unstall.child import device, recording
 from unstall.child.experiments import limits, loading
 from unstall.child.experiments.interventions.base import Intervention, Specification, key_of, load
 from unstall.child.experiments.switchboard import Switchboard
@@ -44,6 +44,7 @@ class Engine:
             if self._steps() < condition.get("at", 0):
                 return
             recording.native.control(0)
+            device.wait()  # what was submitted so far is the earlier condition's
             self.put_in_force(generation, condition)
             self.board.applied(generation)
         except Exception as error:

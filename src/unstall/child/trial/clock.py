@@ -14,7 +14,7 @@ import os
 from time import monotonic  # before any program can put another in its place
 from typing import TYPE_CHECKING, Any
 
-from unstall.child import trial
+from unstall.child import device, trial
 from unstall.child.families import visit_family
 from unstall.child.seams import environments
 from unstall.child.trial.tensors import rows
@@ -47,6 +47,9 @@ class TrialClock:
         """One step has ended; ``units`` of work were in it."""
         if self.stopped or os.getpid() != self.pid or trial.is_unseen():
             return
+        counted = len(self.times) - self.warmup
+        if counted == 0:
+            device.wait()  # what the steps of the warm-up have submitted is no part of what is counted
         now = monotonic()
         if not self.times:
             atexit.register(self.write)
@@ -54,13 +57,14 @@ class TrialClock:
         self.units.append(units)
         for function in self.on_step:
             function()
-        counted = len(self.times) - 1 - self.warmup
         if counted < 1:
             return
         enough = counted >= self.steps if self.steps else False
         if self.seconds and counted >= 3 and now - self.times[self.warmup] >= self.seconds:
             enough = True
         if enough:
+            device.wait()
+            self.times[-1] = monotonic()
             self.stopped = True
             self.write()
             raise SystemExit
