@@ -10,6 +10,7 @@ import itertools
 import sys
 import time
 import weakref
+from _thread import get_ident  # the program may put another in the place of threading's
 from typing import TYPE_CHECKING, Any
 
 from unstall.child import dropped_gradients, flops, gradients, reading, recording
@@ -44,6 +45,8 @@ class EarlyWindows:
         self.counted: dict[str, Any] = {}
         """The facts of the whole cycles so far."""
         self.began = 0.0
+        self.thread = 0
+        """Whose loop is looked at: what others do is none of its cycles."""
         self.overdue = float("inf")
         """When the loop that was looked at is taken to have ended."""
         self.marks: list[float] = []
@@ -61,7 +64,7 @@ class EarlyWindows:
         return self.state in ("flops", "modules")
 
     def event(self, name: str, first: Any, second: Any, count: int) -> None:
-        if self.state == "done":
+        if self.state == "done" or (self.is_open and get_ident() != self.thread):
             return
         self.optimizer_seen = self.optimizer_seen or name == optimizer.STEP.event
         if name == modules.FORWARD.event and len(self.roots) < 8:
@@ -116,6 +119,7 @@ class EarlyWindows:
 
     def _open_flops(self) -> None:
         recording.native.watch(self.watcher, True)
+        self.thread = get_ident()
         self.began = time.monotonic()
         if flops.compiled():
             self.emit_fact("flops", compiled=True)

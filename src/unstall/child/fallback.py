@@ -51,6 +51,9 @@ class _SpanFile:
         self.count = self.flushed = self.dropped = 0
         self.full = False
         self.ticks = counters
+        self.main_calls_models = False
+        self.serving = 0
+        """The thread that calls models, where the main one does not; 0 if there is none."""
 
     def write(self, *fields: int) -> None:
         used = self.count - self.flushed
@@ -99,6 +102,7 @@ class _Thread:
         self.file = file
         self.id = threading.get_native_id()
         self.main = self.id == os.getpid()
+        self.model_calls = 0
         self.stack: list[list[int]] = []
         self.roots = [0] * layout.ROOT_GROUPS
 
@@ -146,10 +150,27 @@ def _end_named(thread: _Thread, number: int, arg: int, flags: int) -> None:
             return
 
 
+def _is_heard(thread: _Thread) -> bool:
+    """Whether the watcher hears of what this thread does: the main thread, or a server's that calls its model."""
+    return thread.main or thread.file.serving == thread.id
+
+
+def _look_for_server(thread: _Thread, kind: int) -> None:
+    file = thread.file
+    if thread.main:
+        file.main_calls_models |= kind in (layout.TICK_FORWARD, layout.TICK_OPTIMIZER)
+    elif not file.serving and not file.main_calls_models and kind == layout.TICK_FORWARD:
+        thread.model_calls += 1
+        if thread.model_calls >= layout.SERVING_CALLS:
+            file.serving = thread.id
+
+
 def _tick(thread: _Thread, kind: int, name: int, first: Any, second: Any) -> None:
     control = thread.file.tick(kind)
-    if not thread.main or _watcher is None:
+    _look_for_server(thread, kind)
+    if _watcher is None or not _is_heard(thread):
         return
+    control = control if thread.main else 0  # the parent's wishes are for the main thread
     calls = _watched_calls.get(name, 0)
     if calls < layout.FIRST_CALLS:
         _watched_calls[name] = calls + 1
@@ -286,7 +307,7 @@ def wrap(
         if network and not (args and getattr(args[0], "family", 0) in (2, 10)):
             return func(*args, **kwargs)
         inner = group >= 0 and thread.roots[group] > 0
-        if inner and not (_modules and group == 0 and thread.main):
+        if inner and not (_modules and group == 0 and _is_heard(thread)):
             return func(*args, **kwargs)
         first = args[0] if args else None
         flags = (layout.MODULE if inner else 0) | (layout.NETWORK if network else 0)

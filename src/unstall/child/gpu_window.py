@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 EVENT_STEPS = 10
 """Steps timed by CUDA events before the profiler starts: it would slow them."""
 
+_OF_PROFILERS = ("NSYS_PROFILING_SESSION_ID", "CUDA_INJECTION64_PATH", "ROCPROFILER_LIBRARY_CTOR")
+"""Variables that Nsight Systems, other tools of CUPTI's and ROCm's profiler set for what they watch."""
 _SEAMS_TO_LEARN = 40
 """Seams after which the surest of them counts the steps."""
 
@@ -57,6 +59,8 @@ class WindowRecorder:
         try:
             if self._done or not _cuda_in_use():
                 self._finish()
+            elif sys.modules["torch"].cuda.is_current_stream_capturing():
+                return  # an event or a profiler that starts now would end the program's recording of a CUDA graph
             elif self._is_step(seam):
                 self._stage()
         except Exception as error:
@@ -88,10 +92,11 @@ class WindowRecorder:
 
     def _start(self) -> None:
         torch = sys.modules["torch"]
-        if torch.autograd._profiler_enabled():
-            self._child.emit_fact(
-                "error", what="GPU window", error="the program profiles itself: no window was recorded"
-            )
+        other = next((name for name in _OF_PROFILERS if os.environ.get(name)), None)
+        if torch.autograd._profiler_enabled() or other:
+            # Two that listen to the driver spoil each other's recording.
+            who = f"another profiler watches it ({other})" if other else "the program profiles itself"
+            self._child.emit_fact("error", what="GPU window", error=f"{who}: no window was recorded")
             self._finish()
             return
         activity = torch.profiler.ProfilerActivity

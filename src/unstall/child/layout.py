@@ -17,6 +17,9 @@ TICK_KINDS = 9
 ROOT_GROUPS = 6
 FIRST_CALLS = 64
 """Calls of each seam that the watcher is called for, unasked."""
+SERVING_CALLS = 4
+"""Calls of models from which on a thread is heard where the main one makes none."""
+TICK_OPTIMIZER, TICK_FORWARD = 2, 4
 
 Fields = tuple[tuple[str, str], ...]
 """Name and format of each field, as :mod:`struct` writes it, in the order of the file."""

@@ -77,7 +77,9 @@ def torch(monkeypatch):
     Profile.running = Profile.exported = None
     Event.made = 0
     module = types.SimpleNamespace(
-        cuda=types.SimpleNamespace(is_initialized=lambda: True, Event=Event),
+        cuda=types.SimpleNamespace(
+            is_initialized=lambda: True, is_current_stream_capturing=lambda: False, Event=Event
+        ),
         autograd=types.SimpleNamespace(
             _profiler_enabled=lambda: False, profiler=types.SimpleNamespace(profile=type("profile", (Legacy,), {}))
         ),
@@ -141,6 +143,27 @@ def test_a_program_that_profiles_itself_is_left_alone(torch, tmp_path):
     _steps(WindowRecorder(child, 3), 40)
     assert Profile.exported is None
     assert "profiles itself" in child.facts("error")[0]["error"]
+
+
+def test_another_profilers_recording_is_not_spoilt(torch, tmp_path, monkeypatch):
+    monkeypatch.setenv("NSYS_PROFILING_SESSION_ID", "12")
+    child = Child(tmp_path)
+    _steps(WindowRecorder(child, 3), 40)
+    assert Profile.exported is None
+    assert "NSYS_PROFILING_SESSION_ID" in child.facts("error")[0]["error"]
+    assert torch.control_words[-1] == 0
+
+
+def test_nothing_begins_while_the_program_records_a_cuda_graph(torch, tmp_path):
+    child = Child(tmp_path)
+    window = WindowRecorder(child, 3)
+    torch.cuda.is_current_stream_capturing = lambda: True
+    _steps(window, 60)
+    assert Event.made == 0 and Profile.running is None
+    torch.cuda.is_current_stream_capturing = lambda: False
+    _steps(window, 60)
+    assert Profile.exported is not None
+    assert not child.facts("error")
 
 
 @pytest.mark.parametrize("how", ["new", "legacy"])

@@ -10,6 +10,7 @@ import pytest
 import unstall.child
 from unstall.benchmark import reader
 from unstall.child import layout
+from unstall.records.vocabulary import Tick
 
 HEADER_FILE = (Path(unstall.child.__file__).parent / "native" / "recorder.h").read_text()
 FORMATS = {"char": "s", "uint64_t": "Q", "uint32_t": "I", "uint16_t": "H", "uint8_t": "B"}
@@ -44,6 +45,7 @@ def test_the_fields_are_those_of_the_c_recorder(name, fields):
         ("TICK_KINDS", layout.TICK_KINDS),
         ("ROOT_GROUPS", layout.ROOT_GROUPS),
         ("FIRST_CALLS", layout.FIRST_CALLS),
+        ("SERVING_CALLS", layout.SERVING_CALLS),
         ("FLAG_ERROR", layout.ERROR),
         ("FLAG_CPU", layout.CPU_KNOWN),
         ("FLAG_DELAY", layout.DELAY_KNOWN),
@@ -55,6 +57,10 @@ def test_the_fields_are_those_of_the_c_recorder(name, fields):
 )
 def test_the_constants_are_those_of_the_c_recorder(name, value):
     assert defined(name) == value
+
+
+def test_the_kinds_are_those_of_the_vocabulary():
+    assert (layout.TICK_OPTIMIZER, layout.TICK_FORWARD) == (Tick.OPTIMIZER, Tick.FORWARD)
 
 
 def test_no_field_needs_padding():

@@ -87,6 +87,39 @@ def test_the_watcher_hears_nothing_of_other_threads(recorder):
     assert Tap(recorder.path).ticks[FORWARD] == 1
 
 
+def in_a_thread(function):
+    thread = threading.Thread(target=function)
+    thread.start()
+    thread.join()
+
+
+def test_the_watcher_hears_of_the_thread_that_serves_where_the_main_one_calls_no_model(recorder):
+    heard = []
+    recorder.api.watch(lambda *call: heard.append(call[2:]), True)
+    work = recorder.api.wrap(add, "watch.serving", kind=FORWARD)
+    in_a_thread(lambda: [work(call) for call in range(6)])
+    in_a_thread(lambda: [work(10 + call) for call in range(6)])
+    assert heard == [(3, None), (4, None), (5, None)]
+
+
+def test_a_thread_that_serves_is_not_heard_where_the_main_one_calls_models(recorder):
+    heard = []
+    work = recorder.api.wrap(add, "watch.beside", kind=FORWARD)
+    work(0)
+    recorder.api.watch(lambda *call: heard.append(call), True)
+    in_a_thread(lambda: [work(call) for call in range(9)])
+    assert heard == []
+
+
+def test_the_parents_wishes_are_for_the_main_thread(recorder):
+    heard = []
+    recorder.api.watch(lambda *call: heard.append(call[1]), True)
+    recorder.api.control(2)
+    work = recorder.api.wrap(add, "watch.wish", kind=FORWARD)
+    in_a_thread(lambda: [work(call) for call in range(5)])
+    assert heard == [0, 0]
+
+
 def test_the_control_word_reaches_the_watcher_until_it_is_answered(recorder):
     heard = []
     recorder.api.watch(lambda number, control, *rest: heard.append(control), False)

@@ -30,6 +30,8 @@ static uint64_t flushed = 0;
 static int full = 0;
 static uint32_t generation = 1;
 static uint32_t typical_ns[MAX_NAMES + 1]; /* running mean duration of each name */
+static int main_calls_models = 0;
+static uint32_t serving = 0; /* the thread that calls models, where the main one does not; 0 if there is none */
 static uint8_t told[MAX_NAMES + 1];         /* calls of each name that the watcher has heard of */
 /* One pointer in initial-exec storage costs one load; the state itself is too large for what dlopen grants. */
 static __thread ThreadState *thread_state __attribute__((tls_model("initial-exec")));
@@ -129,6 +131,8 @@ void rec_close(void) {
     tail_used = 0;
     flushed = 0;
     full = 0;
+    main_calls_models = 0;
+    serving = 0;
     generation++;
 }
 
@@ -229,11 +233,20 @@ void rec_end_named(ThreadState *ts, uint16_t name, uint64_t arg, uint8_t flags) 
         }
 }
 
+int rec_is_heard(const ThreadState *ts) { return ts->is_main || ts->thread == serving; }
+
+static void look_for_server(ThreadState *ts, int kind) {
+    if (ts->is_main) main_calls_models |= kind == TICK_FORWARD || kind == TICK_OPTIMIZER;
+    else if (!serving && !main_calls_models && kind == TICK_FORWARD && ++ts->model_calls >= SERVING_CALLS)
+        serving = ts->thread;
+}
+
 int rec_tick(ThreadState *ts, int kind, uint16_t name, PyObject *first, PyObject *second) {
     if (!ts) return 0;
     rec_header->ticks[kind]++;
-    if (!ts->is_main || !rec_watcher) return 0;
-    const uint32_t control = rec_header->control;
+    look_for_server(ts, kind);
+    if (!rec_watcher || !rec_is_heard(ts)) return 0;
+    const uint32_t control = ts->is_main ? rec_header->control : 0; /* the parent's wishes are for the main thread */
     if (told[name] < FIRST_CALLS) told[name]++;
     else if (!rec_watch && !control) return 0;
     PyObject *watcher = Py_NewRef(rec_watcher);

@@ -19,8 +19,10 @@
 #define TICK_KINDS 9
 #define ROOT_GROUPS 6
 #define FIRST_CALLS 64 /* the watcher hears of this many calls of each name, unasked */
+#define SERVING_CALLS 4 /* of models, from which on a thread is heard where the main one makes none */
 
 enum { UNOPENED = -1, UNAVAILABLE = -2 };
+enum { TICK_OPTIMIZER = 2, TICK_FORWARD = 4 }; /* of unstall.records.vocabulary.Tick */
 
 /* Flags of a record. */
 #define FLAG_ERROR 1     /* the call raised */
@@ -75,6 +77,7 @@ typedef struct {
     uint32_t generation; /* of the process: a forked child starts afresh */
     uint32_t thread;
     int is_main;
+    int model_calls; /* of a thread that is not the main one; some first ones only */
     int depth;
     int schedstat; /* file descriptor; UNOPENED or UNAVAILABLE */
     int roots[ROOT_GROUPS];
@@ -87,6 +90,8 @@ extern PyObject *rec_watcher; /* called as watcher(name, control, first, second)
 extern int rec_watch;         /* tell the watcher of every call */
 
 uint64_t rec_now(void);
+/* Whether the watcher hears of what this thread does: the main thread, or a server's that calls its model. */
+int rec_is_heard(const ThreadState *ts);
 ThreadState *rec_thread(void); /* this thread's, or NULL when nothing is recorded, which all below take for an answer */
 int rec_open(const char *path); /* 0, or an errno */
 void rec_close(void);

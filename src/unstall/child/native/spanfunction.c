@@ -113,7 +113,7 @@ static PyObject *spanfunction_call(PyObject *callable, PyObject *const *args, si
     if (!ts) return PyObject_Vectorcall(self->func, args, nargsf, kwnames);
     if (options->network) return call_network(self, ts, args, nargsf, kwnames);
     const int inner = options->group >= 0 && ts->roots[options->group] > 0;
-    if (inner && !(rec_modules && options->group == 0 && ts->is_main))
+    if (inner && !(rec_modules && options->group == 0 && rec_is_heard(ts)))
         return PyObject_Vectorcall(self->func, args, nargsf, kwnames);
     const Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
     const Py_ssize_t total = nargs + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
