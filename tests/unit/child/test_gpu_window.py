@@ -7,7 +7,7 @@ import types
 
 import pytest
 
-from unstall.child import gpu_window
+from unstall.child import gpu_window, seams
 from unstall.child.gpu_window import EVENT_STEPS, WindowRecorder
 
 
@@ -77,9 +77,7 @@ def torch(monkeypatch):
     Profile.running = Profile.exported = None
     Event.made = 0
     module = types.SimpleNamespace(
-        cuda=types.SimpleNamespace(
-            is_initialized=lambda: True, is_current_stream_capturing=lambda: False, Event=Event
-        ),
+        cuda=types.SimpleNamespace(is_initialized=lambda: True, is_current_stream_capturing=lambda: False, Event=Event),
         autograd=types.SimpleNamespace(
             _profiler_enabled=lambda: False, profiler=types.SimpleNamespace(profile=type("profile", (Legacy,), {}))
         ),
@@ -91,6 +89,7 @@ def torch(monkeypatch):
     )
     monkeypatch.setitem(sys.modules, "torch", module)
     words = []
+    seams.all_seams()  # imported with the recorder, before another stands in for it
     monkeypatch.setattr(gpu_window.recording, "native", types.SimpleNamespace(control=words.append))
     module.control_words = words
     return module
