@@ -168,6 +168,12 @@ CASES: tuple[Case, ...] = (
         "PictureAttention.forward",
         also_culprits=("PictureAttention.read",),
     ),
+    case(
+        "frozen_backbone",
+        "recompute-bound/frozen-part",
+        "Backbone.forward",
+        also_culprits=("Classifier.forward", "main"),
+    ),
     case("segment_pool", "compute-bound/backward", "Tagger.peaks"),
     case("threads_one", "compute-bound/threads", "train", also_causes=("kernel",), also_culprits=(MODULE,)),
 )

@@ -17,6 +17,7 @@ from unstall.benchmark.between import between
 from unstall.benchmark.callbacks import callback_times
 from unstall.benchmark.compiled import compiled_frames, compiled_in_steps
 from unstall.benchmark.environment import usable_cores, usable_memory_bytes
+from unstall.benchmark.frozen_parts import frozen_part
 from unstall.benchmark.gpu_states import gpu_states
 from unstall.benchmark.growing_objects import growing_objects
 from unstall.benchmark.phases import mean_phases, unhindered
@@ -118,6 +119,7 @@ def measure(
         modules=model_facts.modules(main),
         operators=model_facts.operators(main, the_model.device),
         recomputation=model_facts.recomputation(main, loop, chosen, the_model.device),
+        frozen=frozen_part(main),
         world_size=main.identity.world_size if main.identity else 1,
         ranks=the_ranks,
         unseen_ranks=ranks.unseen(main, the_ranks),

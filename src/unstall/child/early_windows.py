@@ -13,12 +13,12 @@ import weakref
 from _thread import get_ident  # the program may put another in the place of threading's
 from typing import TYPE_CHECKING, Any
 
-from unstall.child import dropped_gradients, flops, gradients, reading, recording
+from unstall.child import dropped_gradients, flops, frozen, gradients, reading, recording
 from unstall.child.op_times import program_path
 from unstall.child.seams import modules, optimizer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 _MOST_OPTIMIZERS = 64
 
@@ -50,6 +50,8 @@ class EarlyWindows:
         self.overdue = float("inf")
         """When the loop that was looked at is taken to have ended."""
         self.marks: list[float] = []
+        self.versions: dict[int, int] = {}
+        """Of the models' parameters, as the modules' look begins."""
         self.optimizer_seen = False
         self.roots: dict[int, weakref.ref[Any]] = {}
         """The models that were called, by their address: they live and die as without unstall."""
@@ -188,9 +190,14 @@ class EarlyWindows:
         self._leave_counter()
 
     def _open_modules(self) -> None:
+        self.versions = frozen.versions(self._models())
         self.marks = [time.monotonic()]
         self.state = "modules"
         recording.native.modules(True)
+
+    def _models(self) -> list[Any]:
+        """Those that were called and are alive."""
+        return [root for reference in self.roots.values() if (root := reference()) is not None]
 
     def _close_modules(self) -> None:
         recording.native.modules(False)
@@ -205,17 +212,19 @@ class EarlyWindows:
             self.emit_fact("dropped", backward=self.backward_s, **dropped)
         self.dropped = None
         alive = [each for reference in self.optimizers.values() if (each := reference()) is not None]
-        for address, reference in self.roots.items():
-            root = reference()
-            if root is not None:
-                more = gradients.facts(root, alive) if steps else {}
-                self.emit_fact("modules", root=address, modules=_module_table(root), **more)
+        states = frozen.states(self._models(), alive, self.versions)
+        for root in self._models():
+            more = gradients.facts(root, alive) if steps else {}
+            self.emit_fact("modules", root=id(root), modules=_module_table(root, states), **more)
         self.roots.clear()
         self.optimizers.clear()
 
 
-def _module_table(root: Any) -> list[dict[str, Any]]:
-    """Address, name, type, and where ``forward`` is written, of the root and each module in it (at most 5,000)."""
+def _module_table(root: Any, states: Mapping[int, str]) -> list[dict[str, Any]]:
+    """Address, name, type, and where ``forward`` is written, of the root and each module in it (at most 5,000).
+
+    ``states``: see :mod:`unstall.child.frozen`.
+    """
     table = []
     for name, module in itertools.islice(reading.modules(root), 5000):
         table.append(
@@ -224,6 +233,7 @@ def _module_table(root: Any) -> list[dict[str, Any]]:
                 "name": name,
                 "type": type(module).__qualname__,
                 "repr": reading.described(module)[:80],
+                "state": states.get(id(module), ""),
                 **reading.written_at(module),
             }
         )

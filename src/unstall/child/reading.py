@@ -85,11 +85,16 @@ def children(root: Any) -> list[tuple[str, Any]]:
     return list(_held(root, "_modules"))
 
 
+def own_parameters(module: Any) -> list[Any]:
+    """The parameters that a ``torch.nn.Module`` holds itself."""
+    return [parameter for _, parameter in _held(module, "_parameters")]
+
+
 def parameters(root: Any) -> Iterator[Any]:
     """The parameters of a ``torch.nn.Module`` and of all in it, each once."""
     known = set()
     for _, module in modules(root):
-        for _, parameter in _held(module, "_parameters"):
+        for parameter in own_parameters(module):
             if id(parameter) not in known:
                 known.add(id(parameter))
                 yield parameter

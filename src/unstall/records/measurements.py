@@ -157,6 +157,18 @@ class Recomputation(msgspec.Struct, frozen=True):
     """Share of all that was computed that is computed more than once, the first time too."""
 
 
+class FrozenPart(msgspec.Struct, frozen=True):
+    """The largest part of a model that learns nothing and is called before all that learns, in training."""
+
+    name: str
+    """Empty where it is a model that is called for itself."""
+    type: str
+    file: str
+    line: int
+    share: float
+    """Of the time of the models' calls, that all such parts take."""
+
+
 class ModuleMeasurement(msgspec.Struct, frozen=True):
     """One module's forward, from the early steps in which every module call is recorded."""
 
@@ -328,6 +340,7 @@ class Measurement(msgspec.Struct, frozen=True):
     """Those with a gradient, or that compute something again, the costliest first; none where they run on a device,
     and their calls tell nothing."""
     recomputation: Recomputation | None = None
+    frozen: FrozenPart | None = None
     world_size: int = 1
     """Ranks of the program, seen or not."""
     ranks: Sequence[RankMeasurement] = msgspec.field(default_factory=list)

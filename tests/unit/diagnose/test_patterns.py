@@ -19,6 +19,7 @@ from patterncase import TRAINING, check, host_findings, match, training_sites
 from unstall.diagnose.patterns import all_patterns
 from unstall.records.measurements import (
     CompiledFunction,
+    FrozenPart,
     LoaderMeasurement,
     ModelMeasurement,
     Recomputation,
@@ -392,6 +393,30 @@ def test_what_is_computed_again_is_in_the_phase_of_most_of_its_samples(code):
     for sites in ((), training_sites(code)):  # with these it is known where host code stands to the model's call
         found = match("recompute-bound", {"forward": 0.05, "other": 0.05}, sites=sites, **more)
         assert found.phases == ("other",)
+
+
+FROZEN = FrozenPart("trunk", "Trunk", "", 0, share=0.8)
+LEARNING = {"forward": 0.06, "backward": 0.03, "optimizer": 0.01}
+
+
+def test_a_part_that_learns_nothing_is_named_where_it_is_called(code):
+    sites = [code.site("~forward", "suppress", "# suppress")]
+    finding = check(match("recompute-bound", LEARNING, frozen=FROZEN, sites=sites), "recompute-bound", headroom=1.9)
+    assert (finding.cause, finding.culprit.function) == ("frozen-part", "suppress")
+    assert finding.share == pytest.approx(0.48)
+    assert "`trunk`" in finding.evidence[0]
+
+
+def test_a_part_that_learns_nothing_leads_only_where_nothing_else_is_worth_fixing():
+    alone = host_findings(measurement(LEARNING, frozen=FROZEN))
+    assert (alone[0].pattern, alone[0].cause) == ("recompute-bound", "frozen-part")
+    beside = host_findings(measurement({**LEARNING, "data_wait": 0.1}, frozen=FROZEN))
+    assert beside[0].pattern == "input-bound"
+
+
+def test_gradients_that_nothing_uses_are_dropped_before_features_are_kept():
+    wasteful = ModelMeasurement(gradients=100, updated=10, idle_parts=("trunk",))
+    assert match("recompute-bound", LEARNING, frozen=FROZEN, model=wasteful) is None
 
 
 def test_what_little_is_computed_again_is_as_long_as_it_takes():

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from unstall.child.seams import transformers
+from unstall.child.seams import modules, transformers
+from unstall.child.user_files import is_program_file
 from unstall.diagnose import health
 from unstall.diagnose.blame import culprit_at
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import Features, Pattern, UsualRemedy, at, of_step, part
 from unstall.diagnose.placing import HOST_PLACES, Placed, leading_phase, short
-from unstall.diagnose.thresholds import CALLED_OP_S, OUTRANKS_GROWTH, SEEN, WEIGHT_S, WORTH
+from unstall.diagnose.thresholds import CALLED_OP_S, OUTRANKS_GROWTH, SEEN, TIE, WEIGHT_S, WORTH
 from unstall.records.measurements import ModelMeasurement
 from unstall.records.observations import Frame
 from unstall.records.report import Finding
@@ -19,20 +20,24 @@ from unstall.threshold import Range
 
 _CACHE = "leave the key-value cache on: no use_cache=False, in generate() or in a config"
 _KEEP = "compute it once and keep the result: before the loop, in the state of a request, or where weights are loaded"
+_ONCE = (
+    "compute the features of all samples once, before the first epoch, and train what learns on these: unless samples "
+    "are augmented at random, or never come again"
+)
 
 
 class RecomputeBound(Pattern):
-    """Operators are given the values that they were given before; or a model generates text without its cache.
+    """Operators are given the values that they were given before; or a part that learns nothing sees each sample again.
 
-    Such a model goes through all the other tokens again for each new one.
+    Or a model generates text without its cache, and goes through all the other tokens again for each new one.
     """
 
     name = "recompute-bound"
     brief = "what was computed before is computed again"
-    causes = ("kv-cache", "same-inputs")
+    causes = ("kv-cache", "same-inputs", "frozen-part")
     phases = (FORWARD.name,)
     advice = _KEEP
-    by_hand = (("kv-cache", _CACHE), ("same-inputs", _KEEP))
+    by_hand = (("kv-cache", _CACHE), ("same-inputs", _KEEP), ("frozen-part", _ONCE))
     calibration = (
         (
             "same-inputs",
@@ -55,11 +60,18 @@ class RecomputeBound(Pattern):
                 Range(0.0, 0.02, 0.3, "it is looked up; some is computed again because the rest changes seldom"),
             ),
         ),
+        (
+            "frozen-part",
+            UsualRemedy(
+                "features computed once",
+                Range(0.0, 0.1, 0.6, "they are computed once, in one epoch of several, and read from then on"),
+            ),
+        ),
     )
 
     def on_host(self, host: HostFeatures) -> Finding | None:
         """By a model's inputs, call for call, or by what operators were given in a few early cycles."""
-        return self._without_cache(host) or self._from_same_inputs(host)
+        return self._without_cache(host) or self._from_same_inputs(host) or self._by_frozen_parts(host)
 
     def _from_same_inputs(self, host: HostFeatures) -> Finding | None:
         again = host.measurement.recomputation
@@ -81,6 +93,29 @@ class RecomputeBound(Pattern):
             headroom=headroom,
             evidence=[health.recomputed(host)],
             advice=[_KEEP],
+        )
+
+    def _by_frozen_parts(self, host: HostFeatures) -> Finding | None:
+        frozen = host.measurement.frozen
+        taken_s = frozen.share * host.phase_s(FORWARD.name) if frozen is not None else 0.0
+        headroom = host.headroom_without(taken_s)
+        # Gradients that nothing uses are dropped first: that changes no result.
+        if frozen is None or headroom < SEEN or health.wastes_gradients(host):
+            return None
+        share = taken_s / host.step_s
+        own = culprit_at(frozen.file, frozen.line, share) if is_program_file(frozen.file) else None
+        name = f"`{frozen.name}`" if frozen.name else f"the {frozen.type}"
+        return self.finding(
+            cause="frozen-part",
+            culprit=own or host.caller(modules.FORWARD, share=share),
+            share=share,
+            headroom=headroom,
+            confidence="medium",
+            evidence=[
+                f"{of_step(share, taken_s)}, is the forward pass of {name}, which learns nothing and comes before all "
+                "that does: of the same sample it computes the same in each epoch"
+            ],
+            advice=[_ONCE],
         )
 
     def _without_cache(self, host: HostFeatures) -> Finding | None:
@@ -116,6 +151,8 @@ class RecomputeBound(Pattern):
 
     def rank(self, finding: Finding, features: Features) -> float:
         """A switch that is off comes before anything that is to be said of the model itself."""
+        if finding.cause == "frozen-part":
+            return min(finding.headroom, TIE * WORTH)  # whether samples come again as they are is not known
         if finding.cause != "kv-cache":
             return finding.headroom
         return max(finding.headroom, OUTRANKS_GROWTH) if finding.headroom >= WORTH else finding.headroom
@@ -126,6 +163,8 @@ class RecomputeBound(Pattern):
 
     def sentence(self, finding: Finding, use: Utilization) -> str:
         """Names the call of ``generate()``, or what is called with the same values."""
+        if finding.cause == "frozen-part":
+            return f"{part(finding)} computes features that no training changes{at(finding.culprit)}"
         if finding.cause != "kv-cache":
             return f"{part(finding)} computes what was computed before, from the same values{at(finding.culprit)}"
         return f"{part(finding)} goes through earlier tokens again: the key-value cache is off{at(finding.culprit)}"
