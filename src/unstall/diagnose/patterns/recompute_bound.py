@@ -103,7 +103,7 @@ class RecomputeBound(Pattern):
         if frozen is None or headroom < SEEN or health.wastes_gradients(host):
             return None
         share = taken_s / host.step_s
-        own = culprit_at(frozen.file, frozen.line, share) if is_program_file(frozen.file) else None
+        own = culprit_at(frozen.file, frozen.line, share) if frozen.file and is_program_file(frozen.file) else None
         name = f"`{frozen.name}`" if frozen.name else f"the {frozen.type}"
         return self.finding(
             cause="frozen-part",
