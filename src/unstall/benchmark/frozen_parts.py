@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from unstall.benchmark.model import modules_window
 from unstall.benchmark.reader import ProcessRecording, Spans
 from unstall.child import layout
 from unstall.child.frozen import FROZEN, LEARNS
@@ -16,7 +17,7 @@ from unstall.records.measurements import FrozenPart
 
 def frozen_part(main: ProcessRecording) -> FrozenPart | None:
     """The largest of these parts, with the share of all; None where there is none, or no optimizer steps."""
-    window = next((fact for fact in main.facts.get("window", []) if fact.get("what") == "modules"), None)
+    window = modules_window(main)
     rows = {row["id"]: row for table in main.facts.get("modules", []) for row in table["modules"]}
     if window is None or window.get("per") != STEP.event:
         return None

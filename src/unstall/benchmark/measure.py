@@ -177,10 +177,15 @@ def _root(observation: Observation, main: ProcessRecording) -> int:
     return observation.points[0].pid if observation.points else main.pid
 
 
+def _looks(main: ProcessRecording) -> list[tuple[float, float]]:
+    """When operators were counted, or the GPU was profiled."""
+    facts = main.facts.get("window", [])
+    return [(fact["began"], fact["ended"]) for fact in facts if fact.get("what") in ("flops", "gpu")]
+
+
 def _own_windows(main: ProcessRecording) -> list[tuple[float, float]]:
-    """When the watcher itself slowed the program: operators were counted, or the GPU was profiled."""
-    counted = [fact for fact in main.facts.get("window", []) if fact.get("what") in ("flops", "gpu")]
-    return [(fact["began"], fact["ended"]) for fact in (*counted, *main.facts.get("samples", []))]
+    """When the watcher itself slowed the program: by these looks, or as it sampled stacks."""
+    return [*_looks(main), *((fact["began"], fact["ended"]) for fact in main.facts.get("samples", []))]
 
 
 def _own_samples(processes: Sequence[ProcessRecording]) -> list[StackSample]:
@@ -251,7 +256,7 @@ def _memory(main: ProcessRecording, loop: Loop, chosen: Bools, observation: Obse
         by_time[point.t] += point.rss_bytes
     begin, end = loop.starts[np.argmax(chosen)], loop.ends[-1]
     # A GPU's profiler may take seconds to begin, and keeps what it records in memory.
-    ours = [(fact["began"], fact["ended"]) for fact in main.facts.get("window", []) if "ended" in fact]
+    ours = _looks(main)
 
     def by_step(series: list[tuple[float, int]]) -> list[tuple[float, float]]:
         inside = [

@@ -161,9 +161,14 @@ def _count(spans: Spans, loop: Loop, chosen: Bools) -> float:
     return float(chosen[index[index >= 0]].sum() / chosen.sum())
 
 
+def modules_window(main: ProcessRecording) -> Mapping[str, Any] | None:
+    """The early cycles in which all module calls are recorded: ``marks`` between them, and ``per`` which seam."""
+    return next((fact for fact in main.facts.get("window", []) if fact.get("what") == "modules"), None)
+
+
 def modules(main: ProcessRecording) -> list[ModuleMeasurement]:
     """Forward time of each module a cycle: the median of the early cycles in which all module calls are recorded."""
-    window = next((fact for fact in main.facts.get("window", []) if fact.get("what") == "modules"), None)
+    window = modules_window(main)
     if window is None:
         return []
     by_cycle = _module_cycles(main, window["marks"])

@@ -184,6 +184,7 @@ class EarlyWindows:
         if self.state == "modules":
             recording.native.modules(False)
         self.state = "done"
+        self.counted = {}  # a fork must not tell it at its end, too
         self.roots.clear()
         self.optimizers.clear()
         self.dropped = None

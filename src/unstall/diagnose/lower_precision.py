@@ -9,7 +9,7 @@ from unstall.diagnose import claims
 from unstall.records.speedup import ExpectedGain
 from unstall.trace.features import TraceFeatures
 
-_PRODUCTS = re.compile(r"(?i)mm|linear|matmul|conv|attention|einsum|baddbmm")
+_PRODUCTS = re.compile(r"(?i)mm|linear|matmul|conv|attention|einsum")
 """Operators, and nodes of backward, that compute products of matrices."""
 _TF32 = re.compile(r"(?i)tf32")
 _OF_TF32 = 0.5
