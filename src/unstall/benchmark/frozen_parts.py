@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from unstall.benchmark.model import modules_window
+from unstall.benchmark.model import module_tables, modules_window
 from unstall.benchmark.reader import ProcessRecording, Spans
 from unstall.child import layout
 from unstall.child.frozen import FROZEN, LEARNS
@@ -18,7 +18,7 @@ from unstall.records.measurements import FrozenPart
 def frozen_part(main: ProcessRecording) -> FrozenPart | None:
     """The largest of these parts, with the share of all; None where there is none, or no optimizer steps."""
     window = modules_window(main)
-    rows = {row["id"]: row for table in main.facts.get("modules", []) for row in table["modules"]}
+    rows = {row["id"]: row for table in module_tables(main) for row in table["modules"]}
     if window is None or window.get("per") != STEP.event:
         return None
     learning, frozen = ([id for id, row in rows.items() if row.get("state") == state] for state in (LEARNS, FROZEN))

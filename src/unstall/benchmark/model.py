@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -45,7 +46,7 @@ def measure(
     root = primary(of_models(main, forwards))
     address = int(root["arg"][-1])
     fact = next((fact for fact in main.facts.get("root", []) if fact["id"] == address), {})
-    parts = next((fact for fact in main.facts.get("modules", []) if fact["root"] == address), {})
+    parts = next((fact for fact in module_tables(main) if fact["root"] == address), {})
     batch_size = round(generated.sequences) if generated is not None else None
     batches = [fact for fact in main.facts.get("batch", []) if fact["root"] == address]
     sizes = [fact["size"] for fact in batches if fact["size"]]
@@ -90,8 +91,13 @@ def _cycles_per_step(
     return _count(primary(each), loop, chosen) if len(each) else 0.0
 
 
+def _of_training(looks: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Those of the training, where a loop was looked at both before it trained and then; else all."""
+    return [look for look in looks if look.get("per") == STEP.event] or list(looks)
+
+
 def _dropped(main: ProcessRecording) -> DroppedGradients | None:
-    fact = main.first("dropped")
+    fact = next(iter(main.facts.get("dropped", [])[-1:]), None)
     if fact is None or not fact["backward"]:
         return None
     share = min(1.0, fact["seconds"] / fact["backward"])
@@ -104,26 +110,33 @@ def _frames(path: Sequence[tuple[str, str, int]]) -> tuple[Frame, ...]:
 
 def _arithmetic(main: ProcessRecording, forwards: Spans, loop: Loop, chosen: Bools) -> dict[str, Any]:
     """The fields of the measurement that operators were counted for, a step; none where they were not."""
-    fields: dict[str, Any] = {}
-    for fact in main.facts.get("flops", []):
-        if fact.get("compiled"):
-            fields["compiled"] = True
-            continue
+    facts = main.facts.get("flops", [])
+    fields: dict[str, Any] = {"compiled": True} if any(fact.get("compiled") for fact in facts) else {}
+    counted = [fact for fact in facts if not fact.get("compiled")]
+    if not counted:
+        return fields
+    training = next((fact for fact in counted if fact["per"] == STEP.event), None)
+    sums: dict[str, float] = defaultdict(float)
+    for fact in counted:
         per_step = _cycles_per_step(main, fact, forwards, loop, chosen) / fact.get("cycles", 1)
-        heavy = fact["known"] + fact["unknown"]
-        fields |= {
-            "flops": fact["flops"] * per_step,
-            "ops": fact["ops"] * per_step,
-            "written_bytes": fact["written"] * per_step if "written" in fact else None,
-            "flops_coverage": fact["known"] / heavy if heavy else None,
-        }
-    return fields
+        if training is not None and fact is not training:
+            per_step = _uncounted_calls(main, training, forwards, loop, chosen) / fact.get("cycles", 1)
+        for name in ("flops", "ops", "written", "known", "unknown"):
+            sums[name] += fact.get(name, 0) * per_step
+    heavy = sums["known"] + sums["unknown"]
+    return fields | {
+        "flops": sums["flops"],
+        "ops": sums["ops"],
+        "written_bytes": sums["written"],
+        "flops_coverage": sums["known"] / heavy if heavy else None,
+    }
 
 
 def operators(main: ProcessRecording, device: str) -> list[OperatorLine]:
     """The program's lines whose operators have a gradient, or compute again; none for a model on a ``device``."""
     if "cuda" in device:
         return []
+    counted = [fact for fact in main.facts.get("flops", []) if not fact.get("compiled")]
     return [
         OperatorLine(
             frames=_frames(each["path"]),
@@ -132,14 +145,14 @@ def operators(main: ProcessRecording, device: str) -> list[OperatorLine]:
             node=each["node"],
             again_s=each.get("again", 0.0),
         )
-        for fact in main.facts.get("flops", [])
+        for fact in _of_training(counted)
         for each in fact.get("lines", ())
     ]
 
 
 def recomputation(main: ProcessRecording, loop: Loop, chosen: Bools, device: str) -> Recomputation | None:
     """What is computed again, scaled to a measured step; None for a model on a ``device``, or where nothing is."""
-    fact = next((fact for fact in main.facts.get("flops", []) if fact.get("recomputed")), None)
+    fact = next((fact for fact in _of_training(main.facts.get("flops", [])) if fact.get("recomputed")), None)
     if fact is None or "cuda" in device:
         return None
     again = fact["recomputed"]
@@ -155,6 +168,18 @@ def recomputation(main: ProcessRecording, loop: Loop, chosen: Bools, device: str
     )
 
 
+def _uncounted_calls(
+    main: ProcessRecording, training: Mapping[str, Any], forwards: Spans, loop: Loop, chosen: Bools
+) -> float:
+    """Calls without gradients in a measured step, less those that are in the cycles of the training already.
+
+    Fewer than none, where the cycles that were counted hold more of them than others do.
+    """
+    calls = _count(forwards[forwards["flags"] & NOGRAD != 0], loop, chosen)
+    cycles = _cycles_per_step(main, training, forwards, loop, chosen) / training.get("cycles", 1)
+    return calls - training.get("without_gradients", 0) * cycles
+
+
 def _count(spans: Spans, loop: Loop, chosen: Bools) -> float:
     """How many of these spans begin in a measured step, mean."""
     index = loop.step_of(spans)
@@ -163,17 +188,23 @@ def _count(spans: Spans, loop: Loop, chosen: Bools) -> float:
 
 def modules_window(main: ProcessRecording) -> Mapping[str, Any] | None:
     """The early cycles in which all module calls are recorded: ``marks`` between them, and ``per`` which seam."""
-    return next((fact for fact in main.facts.get("window", []) if fact.get("what") == "modules"), None)
+    windows = [fact for fact in main.facts.get("window", []) if fact.get("what") == "modules"]
+    return next(iter(_of_training(windows)), None)
+
+
+def module_tables(main: ProcessRecording) -> list[Mapping[str, Any]]:
+    """The models of that window, each with its modules."""
+    return _of_training(main.facts.get("modules", []))
 
 
 def modules(main: ProcessRecording) -> list[ModuleMeasurement]:
     """Forward time of each module a cycle: the median of the early cycles in which all module calls are recorded."""
     window = modules_window(main)
-    if window is None:
+    if window is None or len(window["marks"]) < 2:
         return []
     by_cycle = _module_cycles(main, window["marks"])
     measured = []
-    for table in main.facts.get("modules", []):
+    for table in module_tables(main):
         names = [row["name"] for row in table["modules"]]
         for row in table["modules"]:
             per_cycle = by_cycle.get(int(row["id"]))

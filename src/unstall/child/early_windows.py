@@ -1,6 +1,7 @@
-"""Two early looks at a loop: which operators a cycle runs, and which modules. Runs in the user's process.
+"""Early looks at a loop: which operators a cycle runs, and which modules. Runs in the user's process.
 
-In between two calls of one seam with the same subject; a report leaves these steps out.
+In between two calls of one seam with the same subject; a report leaves these steps out. A program that calls its model
+many times before it trains (rollouts, an evaluation of what it begins with) is looked at again when it trains.
 """
 
 from __future__ import annotations
@@ -24,16 +25,15 @@ _MOST_OPTIMIZERS = 64
 
 
 class EarlyWindows:
-    """Two early looks, over cycles from one call of a seam with the same subject to the next: operators, modules."""
+    """Two looks, over cycles from one call of a seam with the same subject to the next: operators, then modules."""
 
     FLOPS_AT_OPTIMIZER = 2
     FLOPS_AT_FORWARD = 7  # without an optimizer so far: inference, reinforcement learning, long accumulation
     FLOPS_STEPS = 2  # the first shows what the second repeats
     FLOPS_FORWARDS = 4
-    FLOPS_ENOUGH_S = 1.5  # then one cycle does
-    FLOPS_OVERDUE = 3  # so many times the first cycle after its end, no second one is waited for
     MODULE_CYCLES = 8
-    MODULES_ENOUGH_S = 1.5  # then two cycles do
+    ENOUGH_S = 1.5  # then one cycle of operators does, or two of modules
+    OVERDUE = 3  # so many times the last cycle after its end, no other one is waited for
 
     def __init__(self, emit_fact: Callable[..., None], watcher: Any, options: dict[str, Any]):
         """``watcher``: what is called at each event, to be told to the recorder."""
@@ -44,6 +44,8 @@ class EarlyWindows:
         self.counter: Any = None
         self.counted: dict[str, Any] = {}
         """The facts of the whole cycles so far."""
+        self.without_gradients = 0
+        """Calls of models so far while operators are counted, by rollouts or a validation."""
         self.began = 0.0
         self.thread = 0
         """Whose loop is looked at: what others do is none of its cycles."""
@@ -77,12 +79,12 @@ class EarlyWindows:
         if self.state == "flops" and flops.innermost_mode() is self.counter and not flops.is_seen():
             self.counter.leave()
             self.counter.enter()
+        if self.state == "flops" and name == modules.FORWARD.event:
+            self.without_gradients += not sys.modules["torch"].is_grad_enabled()
         if self.dropped is not None:
             self._follow_gradients(name, first, second)
         if self.state == "waiting":
-            by_optimizer = name == optimizer.STEP.event and count == self.FLOPS_AT_OPTIMIZER
-            by_forward = name == modules.FORWARD.event and count == self.FLOPS_AT_FORWARD and not self.optimizer_seen
-            if by_optimizer or by_forward:
+            if self._may_open(name, count):
                 self.key = (name, id(first))
                 self._open_flops()
         elif (name, id(first)) == self.key:
@@ -90,23 +92,35 @@ class EarlyWindows:
                 self._flops_cycle(self.FLOPS_STEPS if name == optimizer.STEP.event else self.FLOPS_FORWARDS)
             elif self.state == "modules":
                 self._modules_cycle()
-        elif self.state == "flops" and time.monotonic() > self.overdue:
-            self._close_flops()
+        elif time.monotonic() > self.overdue:
+            self._close_flops() if self.state == "flops" else self._close_modules()
+
+    def _may_open(self, name: str, count: int) -> bool:
+        """Whether the loop's cycles are known to begin with this call, the ``count``-th."""
+        if name == optimizer.STEP.event:
+            return count >= self.FLOPS_AT_OPTIMIZER
+        early = name == modules.FORWARD.event and count == self.FLOPS_AT_FORWARD
+        return early and self.key is None and not self.optimizer_seen
 
     def _flops_cycle(self, most: int) -> None:
         """A cycle has ended, of so many at most."""
         self.counted = self._count()
         taken = time.monotonic() - self.began
-        if taken > self.FLOPS_ENOUGH_S or self.counter.cycles >= most:
+        self._expect_another(taken / self.counter.cycles)
+        if taken > self.ENOUGH_S or self.counter.cycles >= most:
             self._close_flops()
         else:
-            self.overdue = time.monotonic() + max(self.FLOPS_ENOUGH_S, self.FLOPS_OVERDUE * taken)
             self.counter.next_cycle()
+
+    def _expect_another(self, cycle_s: float) -> None:
+        """A cycle took so long: the next one should not take much longer."""
+        self.overdue = time.monotonic() + max(self.ENOUGH_S, self.OVERDUE * cycle_s)
 
     def _modules_cycle(self) -> None:
         self.marks.append(time.monotonic())
+        self._expect_another(self.marks[-1] - self.marks[-2])
         cycles = len(self.marks) - 1
-        long = self.marks[-1] - self.marks[0] > self.MODULES_ENOUGH_S
+        long = self.marks[-1] - self.marks[0] > self.ENOUGH_S
         if cycles == self.MODULE_CYCLES or (long and cycles >= 2):
             self._close_modules()
 
@@ -123,6 +137,7 @@ class EarlyWindows:
         recording.native.watch(self.watcher, True)
         self.thread = get_ident()
         self.began = time.monotonic()
+        self.counted, self.without_gradients, self.overdue = {}, 0, float("inf")
         if flops.compiled():
             self.emit_fact("flops", compiled=True)
         if flops.compiled() or flops.innermost_mode() is not None:
@@ -147,6 +162,7 @@ class EarlyWindows:
             "known": counter.known,
             "unknown": counter.unknown,
             "cycles": counter.cycles,
+            "without_gradients": self.without_gradients,
             "lines": times.facts() if times is not None else [],
             "recomputed": times.recomputed() if times is not None else None,
         }
@@ -201,13 +217,13 @@ class EarlyWindows:
         return [root for reference in self.roots.values() if (root := reference()) is not None]
 
     def _close_modules(self) -> None:
-        recording.native.modules(False)
-        recording.native.watch(self.watcher, False)
-        self.state = "done"
         assert self.key is not None
+        steps = self.key[0] == optimizer.STEP.event
+        recording.native.modules(False)
+        recording.native.watch(self.watcher, self.optimizer_seen and not steps)  # a step comes soon, to look at
+        self.state = "done" if steps else "waiting"
         self.emit_fact("window", what="modules", marks=self.marks, per=self.key[0])
         self.watcher.device_calls.tell(self.emit_fact)
-        steps = self.key[0] == optimizer.STEP.event  # which is where all gradients are there
         dropped = self.dropped.facts() if self.dropped is not None else None
         if dropped is not None:
             self.emit_fact("dropped", backward=self.backward_s, **dropped)
@@ -215,10 +231,12 @@ class EarlyWindows:
         alive = [each for reference in self.optimizers.values() if (each := reference()) is not None]
         states = frozen.states(self._models(), alive, self.versions)
         for root in self._models():
-            more = gradients.facts(root, alive) if steps else {}
-            self.emit_fact("modules", root=id(root), modules=_module_table(root, states), **more)
-        self.roots.clear()
-        self.optimizers.clear()
+            more = gradients.facts(root, alive) if steps else {}  # where all gradients are there
+            self.emit_fact("modules", per=self.key[0], root=id(root), modules=_module_table(root, states), **more)
+        self.marks.clear()
+        if steps:
+            self.roots.clear()
+            self.optimizers.clear()
 
 
 def _module_table(root: Any, states: Mapping[int, str]) -> list[dict[str, Any]]:

@@ -185,6 +185,35 @@ def test_flops_of_one_model_call_are_scaled_to_the_step():
     assert model.flops_coverage is None
 
 
+@pytest.mark.parametrize(("within", "flops"), [(0, 7400), (3, 7100), (8, 6600)])
+def test_flops_of_rollouts_and_of_training_are_those_of_a_step_together(within, flops):
+    """``within``: calls of rollouts that the training's cycle held, which others hold four of."""
+    r = Recording()
+    r.emit_fact("flops", per="~forward", flops=100, ops=3, known=1, unknown=0, lines=[line("act")])
+    r.emit_fact(
+        "flops",
+        per="~optimizer",
+        flops=7000,
+        ops=30,
+        known=9,
+        unknown=0,
+        lines=[line("learn")],
+        without_gradients=within,
+    )
+    for _ in range(30):
+        for _ in range(4):
+            r.do("~forward", 0.02, arg=1, flags=NOGRAD)
+        train_step(r)
+    measured = run(r).measurement
+    assert measured.model.flops == pytest.approx(flops, rel=0.01)
+    assert measured.model.flops_coverage == 1
+    assert [each.frames[0].function for each in measured.operators] == ["learn"]
+
+
+def line(function):
+    return {"path": [("train.py", function, 3)], "forward": 0.001, "backward": 0.002, "node": ""}
+
+
 def test_a_compiled_model_is_said_to_be():
     r = training()
     r.emit_fact("flops", compiled=True)
@@ -192,8 +221,14 @@ def test_a_compiled_model_is_said_to_be():
     assert model.compiled and model.flops is None
 
 
-def test_modules_are_those_of_the_early_look():
+@pytest.mark.parametrize("rolls_out", [False, True])
+def test_modules_are_those_of_the_early_look_at_training(rolls_out):
     r = Recording()
+    if rolls_out:  # which is looked at before it trains
+        r.emit_fact("window", what="modules", marks=[r.t, r.t + 0.05], per="~forward")
+        r.emit_fact("modules", per="~forward", root=1, modules=[{**ROWS[2], "type": "Acting"}])
+        with r.span("~forward", arg=1, flags=NOGRAD):
+            r.do("~forward", 0.05, arg=12, flags=MODULE)
     marks = [r.t]
     for _ in range(2):
         r.do("~data.next", 0.01)
@@ -205,13 +240,7 @@ def test_modules_are_those_of_the_early_look():
         r.do("~optimizer", 0.01)
         marks.append(r.t)
     r.emit_fact("window", what="modules", marks=marks, per="~optimizer")
-    rows = [
-        {"id": 1, "name": "", "type": "Net", "file": "net.py", "line": 1},
-        {"id": 11, "name": "body", "type": "Linear", "file": "linear.py", "line": 1, "repr": "in=1"},
-        {"id": 12, "name": "head", "type": "Conv2d", "file": "conv.py", "line": 1},
-        {"id": 13, "name": "unused", "type": "Linear", "file": "linear.py", "line": 1},
-    ]
-    r.emit_fact("modules", root=1, modules=rows)
+    r.emit_fact("modules", per="~optimizer", root=1, modules=ROWS)
     train(r, 20)
     modules = run(r).measurement.modules
     assert [(m.name, m.type) for m in modules] == [("head", "Conv2d"), ("body", "Linear"), ("", "Net")]
@@ -221,6 +250,14 @@ def test_modules_are_those_of_the_early_look():
     assert root.forward_s == pytest.approx(0.051)
     assert root.self_s == pytest.approx(0.001)
     assert modules[1].detail == "in=1"
+
+
+ROWS = [
+    {"id": 1, "name": "", "type": "Net", "file": "net.py", "line": 1},
+    {"id": 11, "name": "body", "type": "Linear", "file": "linear.py", "line": 1, "repr": "in=1"},
+    {"id": 12, "name": "head", "type": "Conv2d", "file": "conv.py", "line": 1},
+    {"id": 13, "name": "unused", "type": "Linear", "file": "linear.py", "line": 1},
+]
 
 
 def test_callbacks_and_collections_are_counted_by_the_step():

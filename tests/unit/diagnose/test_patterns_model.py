@@ -214,6 +214,20 @@ def test_overhead_bound_by_one_sample_at_a_time(code):
     assert (finding.cause, finding.culprit.line) == ("batching", code.line("# model"))
 
 
+def test_of_the_lines_that_call_the_model_the_one_that_holds_the_time_is_named(code):
+    """A program that plays first, and then values what it played one by one: the line of the play was seen first."""
+    model = ModelMeasurement(ops=3000, forwards=32, batch_size=1, flops=1e6, peak_flops=1e11, threads=4)
+    first, second = (
+        SeamSite("~forward", code.file, "main", line) for line in (code.line("# model"), code.line("# call suppress"))
+    )
+    called = [
+        stack(code.at("main", "# model"), CALL, count=9),
+        stack(code.at("main", "# call suppress"), CALL, count=40),
+    ]
+    finding = match("overhead-bound", model=model, sites=[first, second], samples=called)
+    assert finding.culprit.line == second.line
+
+
 @pytest.mark.parametrize("loops_itself", [False, True])
 def test_who_hands_a_library_one_sample_after_the_other_is_named(tmp_path, loops_itself):
     """Unless it is the library's own loop that calls the model on each."""

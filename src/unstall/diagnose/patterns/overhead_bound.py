@@ -6,6 +6,9 @@ launch calls is none: it is the same when the queue is deep and the host far ahe
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+
 import msgspec
 import numpy as np
 
@@ -41,9 +44,10 @@ from unstall.diagnose.thresholds import (
     WORTH,
     WRITING,
 )
+from unstall.records.measurements import SeamSite
 from unstall.records.report import Culprit, Finding
 from unstall.records.run import Utilization
-from unstall.records.vocabulary import BACKWARD, FORWARD, MODEL_PHASES, OPTIMIZER, OTHER
+from unstall.records.vocabulary import BACKWARD, FORWARD, MODEL_PHASES, OPTIMIZER, OTHER, VALIDATION
 from unstall.text.units import factor, percent, seconds
 from unstall.threshold import Range
 from unstall.trace.features import TraceFeatures
@@ -246,7 +250,7 @@ def _culprit(host: HostFeatures, cause: str, calling: list[Placed]) -> Culprit |
 
 def _one_by_one(host: HostFeatures) -> Culprit | None:
     """Who calls the model item by item: the user's line, where its loop hands a library one item after the other."""
-    site = next(iter(host.sites(modules.FORWARD)), None)
+    site = _busiest(host.sites(modules.FORWARD), host.blame.in_phase(FORWARD.name, VALIDATION.name))
     if site is None:
         return None
     above = ((site.file, site.function, site.line), *site.callers)
@@ -254,6 +258,16 @@ def _one_by_one(host: HostFeatures) -> Culprit | None:
     if is_user_file(looping[0]) and not is_user_file(site.file):
         site = msgspec.structs.replace(site, file=looping[0], function=looping[1], line=looping[2])
     return line_culprit(site, share=host.share(FORWARD.name))
+
+
+def _busiest(sites: Sequence[SeamSite], samples: Sequence[Placed]) -> SeamSite | None:
+    """The site whose calls hold most of these samples; the first one where they were not seen in any."""
+    lines = {(site.file, site.line) for site in sites}
+    hits = Counter[tuple[str, int]]()
+    for placed in samples:
+        innermost = ((frame.file, frame.line) for frame in reversed(placed.sample.frames))
+        hits[next((line for line in innermost if line in lines), ("", 0))] += placed.count
+    return max(sites, key=lambda site: hits[site.file, site.line], default=None)
 
 
 def _device_cause(device: TraceFeatures, row: int) -> str:
