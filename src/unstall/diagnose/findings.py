@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from unstall.diagnose import claims
+from unstall.diagnose import claims, source
 from unstall.diagnose.blame import in_package
 from unstall.diagnose.patterns import all_patterns
 from unstall.diagnose.patterns.base import Features, Pattern
@@ -20,8 +20,11 @@ from unstall.diagnose.thresholds import (
 from unstall.records.measurements import Measurement
 from unstall.records.report import Finding
 from unstall.records.run import Utilization
-from unstall.records.vocabulary import WITHOUT_CULPRIT
+from unstall.records.vocabulary import MODEL_PHASES, WITHOUT_CULPRIT
 from unstall.text.units import percent
+
+_MAKE_TENSORS = frozenset(("tensor", "as_tensor", "Tensor", "FloatTensor", "DoubleTensor", "LongTensor", "IntTensor"))
+_OF_LISTS = "if that line makes a tensor of a list: torch reads lists item by item, so give it numpy.array(list)"
 
 
 def findings(features: Features, use: Utilization) -> list[Finding]:
@@ -52,13 +55,24 @@ def _weighed(
 def _with_sentence(pattern: Pattern, finding: Finding, features: Features, use: Utilization) -> Finding:
     """The finding with its sentence, no surer than the measurement allows, and with the package it is in."""
     confidence = finding.confidence
-    finding = _in_package(finding, features)
+    finding = _with_known_cure(_in_package(finding, features))
     if features.host is not None and (features.device is None or not pattern.sees_device):
         lines, low = confidence_caveats(features.host.measurement)
         confidence = "low" if low else "medium" if lines and confidence == "high" else confidence
     summary = finding.summary or pattern.sentence(finding, use)
     condition = finding.condition or pattern.condition(finding)
     return msgspec.structs.replace(finding, confidence=confidence, summary=summary, condition=condition)
+
+
+def _with_known_cure(finding: Finding) -> Finding:
+    """The finding with what to do about the call on its culprit's line, where one of its kind is known to be slow."""
+    culprit = finding.culprit
+    if culprit is None or set(MODEL_PHASES).intersection(finding.phases):
+        return finding
+    called = {call.rpartition(".")[2] for call in source.calls_at(culprit.file, culprit.line)}
+    if called.isdisjoint(_MAKE_TENSORS):
+        return finding
+    return msgspec.structs.replace(finding, advice=[*finding.advice, _OF_LISTS])
 
 
 def _in_package(finding: Finding, features: Features) -> Finding:

@@ -52,6 +52,14 @@ def test_by_how_much_ceilings_of_a_kind_are_off_does_not_prefer_that_kind():
     assert second.ceiling.value > first.ceiling.value  # callbacks' ceilings are usually higher than they seem
 
 
+@pytest.mark.parametrize("makes", ["torch.tensor(rows)", "torch.stack(rows)"])
+def test_what_helps_where_tensors_are_made_of_lists_is_said(tmp_path, makes):
+    code = Source(tmp_path / "train.py", f"def train(rows):\n    for _ in range(100):\n        x = {makes}  # made\n")
+    verdict_of = verdict({**TRAINING, "other": 0.3}, samples=[stack(code.at("train", "# made"), count=500)])[0]
+    assert verdict_of.culprit.line == code.line("# made")
+    assert any("item by item" in line for line in verdict_of.advice) == ("tensor" in makes)
+
+
 def test_growing_memory_comes_before_a_lesser_stall_and_after_a_greater():
     assert patterns(verdict({**TRAINING, "callback": 0.04}, memory=GROWING))[0] == "memory-growth"
     assert patterns(verdict(TRAINING, memory=GROWING))[0] == "memory-growth"

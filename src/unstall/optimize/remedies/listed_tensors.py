@@ -1,0 +1,72 @@
+"""`torch.tensor` of a list reads the list by way of NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import libcst as cst
+
+from unstall.optimize.context import RemedyContext
+from unstall.optimize.hot_lines import hot_files
+from unstall.optimize.proposal import Lines, Proposal, speedup_without
+from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
+from unstall.optimize.source.errors import SourceError
+from unstall.optimize.source.listed import by_arrays, listed_tensors
+from unstall.optimize.thresholds import LEAST_SHARE, READING_LISTS_SAVES
+from unstall.text.units import percent
+
+_NONE = "no hot line of your own makes a tensor of a list"
+
+
+class ListedTensors(Remedy):
+    """The functions, or the file's top level, whose lines that make tensors the stack samples fell in."""
+
+    name = "listed-tensors"
+    brief = "`torch.tensor(rows)`, where `rows` is a nested list or a list of arrays, reads it by way of NumPy"
+    needs = "`torch.tensor`, `torch.FloatTensor` or one like them on a hot line of your own"
+    patterns = ("input-bound", "host-bound", "callback-bound", "environment-bound", "overhead-bound", "transfer-bound")
+    exactness = "exact"
+
+    def propose(self, context: RemedyContext) -> list[Proposal]:
+        return proposals_of(
+            (
+                (path, part, of_line)
+                for path, of_line in hot_files(context).items()
+                for part in _parts(context, path, of_line)
+            ),
+            lambda candidate: _proposal(context, *candidate),
+            _NONE,
+        )
+
+
+def _parts(context: RemedyContext, path: Path, lines: Iterable[int]) -> list[cst.FunctionDef | cst.Module]:
+    """The functions that the lines are in, or the whole file where one is in none."""
+    with suppress(SourceError):
+        module = context.sources.module(path)
+        return list(dict.fromkeys(module.innermost(line, cst.FunctionDef) or module.tree for line in lines))
+    return []
+
+
+def _proposal(
+    context: RemedyContext, path: Path, part: cst.FunctionDef | cst.Module, of_line: Mapping[int, float]
+) -> Proposal:
+    module = context.sources.module(path)
+    name = part.name.value if isinstance(part, cst.FunctionDef) else path.stem
+    calls = list(listed_tensors(module, part))
+    lines = {line for call in calls for line in range(module.first_line(call), module.last_line(call) + 1)}
+    share = sum(of_line.get(line, 0.0) for line in lines)
+    if share < LEAST_SHARE:
+        raise NotApplicable(_NONE)
+    return Proposal(
+        f"reads lists by way of NumPy ({path.name}:{min(lines)})",
+        speedup_without(share, READING_LISTS_SAVES),
+        f"the lines of {name} that make tensors take {percent(share)} of the step",
+        sources=context.sources.with_module(path, by_arrays(module, calls)),
+        key=f"{path.name}:{name}",
+        lines=Lines.of(path, module, *calls),
+    )
+
+
+REMEDY = ListedTensors()
