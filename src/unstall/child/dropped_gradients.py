@@ -15,8 +15,10 @@ from typing import Any
 
 from unstall.child import gradients, reading
 from unstall.child.op_times import Path
+from unstall.child.user_files import is_program_file
 
 _NONE = object()
+_MOST_WAYS = 64
 _NEVER = 4
 """Steps of another optimizer from which on a model's own is taken to be none: it would have stepped in between."""
 
@@ -26,6 +28,8 @@ class _Model:
     """A model that is called for itself."""
 
     reference: weakref.ref[Any]
+    forward: tuple[str, str] | None
+    """File and name of its ``forward``, where that is the program's."""
     pending: dict[int, weakref.ref[Any]] = field(default_factory=dict)
     """The gradients that another's optimizer has left, by the parameter."""
     pending_s: dict[Path, float] = field(default_factory=dict)
@@ -52,26 +56,24 @@ class GradientUse:
         self._requires = torch.Tensor.requires_grad
         self._tensors = (torch.Tensor, torch.nn.Parameter)
         self._models: dict[int, _Model] = {}
+        self._called: dict[Path, set[int]] = {}
+        """Models by the way to their calls."""
         self._passing: set[int] = set()
         """Models given something that has a gradient itself: they are needed on its way, whatever else they are for."""
 
-    def called(self, model: Any, given: Any) -> None:
-        """A model is called with this first argument."""
+    def called(self, model: Any, given: Any, path: Path) -> None:
+        """A model is called with this first argument, by this way."""
         with reading.unobserved():
             is_end = type(given) in self._tensors and not self._requires.__get__(given)
         if not is_end:
             self._passing.add(id(model))
         elif id(model) not in self._models and len(self._models) < 8:
-            self._models[id(model)] = _Model(weakref.ref(model))
+            self._models[id(model)] = _Model(weakref.ref(model), _forward(model))
+        if path in self._called or len(self._called) < _MOST_WAYS:
+            self._called.setdefault(path, set()).add(id(model))
 
-    def stepping(self, optimizer: Any, step_path: Path, lines: Mapping[Path, float]) -> None:
-        """An optimizer is about to step.
-
-        Args:
-            optimizer: any.
-            step_path: the way to the call of its ``step``.
-            lines: seconds of backward since the last such call, by the line whose gradients it computed.
-        """
+    def stepping(self, optimizer: Any, lines: Mapping[Path, float]) -> None:
+        """An optimizer is about to step. ``lines``: seconds of backward, by line, since the last one did."""
         with reading.unobserved():
             own = {id(parameter) for parameter in gradients.given(optimizer)}
             for address, model in self._models.items():
@@ -84,7 +86,7 @@ class GradientUse:
                     if (grad := self._gradient.__get__(each)) is not None
                 }
                 if own.isdisjoint(held.keys() | model.pending.keys()):
-                    self._leave(model, held, _through(root, step_path, lines))
+                    self._leave(model, held, self._through(address, model, lines))
                 else:
                     self._settle(model, held)
 
@@ -94,6 +96,23 @@ class GradientUse:
             model.pending.setdefault(parameter, weakref.ref(gradient))
         for path, seconds in lines.items():
             model.pending_s[path] = model.pending_s.get(path, 0.0) + seconds
+
+    def _through(self, address: int, model: _Model, lines: Mapping[Path, float]) -> dict[Path, float]:
+        """Seconds of the lines that a model's calls lead to, by the way to the call.
+
+        Where the program's own ``forward`` is not seen on the way, a line that calls several models is none's.
+        """
+        through: dict[Path, float] = {}
+        for path, seconds in lines.items():
+            for length in range(len(path), 0, -1):
+                way, inside = path[:length], path[length : length + 1]
+                called = self._called.get(way, ())
+                if address not in called:
+                    continue
+                if len(called) == 1 if model.forward is None else [frame[:2] for frame in inside] == [model.forward]:
+                    through[way] = through.get(way, 0.0) + seconds
+                    break
+        return through
 
     def _settle(self, model: _Model, held: Mapping[int, Any]) -> None:
         """The model's own optimizer steps: what was left for it is there still, or was dropped."""
@@ -119,25 +138,9 @@ class GradientUse:
         }
 
 
-def _through(root: Any, step_path: Path, lines: Mapping[Path, float]) -> dict[Path, float]:
-    """Seconds of the lines that a model's forward leads to, by the way that they share with the optimizer's step."""
-    code = reading.code_of(root, "forward")
-    if code is None:
-        return {}
-    numbers = [line for _, _, line in code.co_lines() if line is not None]
-    inside = range(code.co_firstlineno, max(numbers) + 1)
-    through: dict[Path, float] = {}
-    for path, seconds in lines.items():
-        if any(file == code.co_filename and name == code.co_name and line in inside for file, name, line in path):
-            shared = path[: _shared(path, step_path)]
-            through[shared] = through.get(shared, 0.0) + seconds
-    return through
-
-
-def _shared(path: Path, other: Path) -> int:
-    """How many frames two ways share, from the outermost, by their functions."""
-    differ = (place for place, (one, two) in enumerate(zip(path, other)) if one[:2] != two[:2])
-    return next(differ, min(len(path), len(other)))
+def _forward(model: Any) -> tuple[str, str] | None:
+    code = reading.code_of(model, "forward")
+    return (code.co_filename, code.co_name) if code is not None and is_program_file(code.co_filename) else None
 
 
 def of_this_torch() -> GradientUse | None:

@@ -127,11 +127,11 @@ class EarlyWindows:
     def _follow_gradients(self, name: str, first: Any, second: Any) -> None:
         assert self.dropped is not None
         if name == modules.FORWARD.event:
-            self.dropped.called(first, second)
+            self.dropped.called(first, second, program_path(sys._getframe()))
         elif name == optimizer.STEP.event:
             times = self.counter.times if self.counter is not None else None
             lines = times.take_pass() if times is not None else {}
-            self.dropped.stepping(first, program_path(sys._getframe()), lines)
+            self.dropped.stepping(first, lines)
 
     def _open_flops(self) -> None:
         recording.native.watch(self.watcher, True)
