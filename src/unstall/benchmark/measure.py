@@ -27,6 +27,7 @@ from unstall.benchmark.slowing import slowing
 from unstall.benchmark.stacks import with_main_threads
 from unstall.benchmark.steps import Loop, driving_threads, find_loop, main_spans
 from unstall.benchmark.thresholds import MEMORY_POINTS
+from unstall.benchmark.zero_products import zero_products
 from unstall.child.seams.callbacks import CALLBACK
 from unstall.child.seams.collector import COLLECTION
 from unstall.child.seams.loader import EPOCH
@@ -119,6 +120,7 @@ def measure(
         modules=model_facts.modules(main),
         operators=model_facts.operators(main, the_model.device),
         recomputation=model_facts.recomputation(main, loop, chosen, the_model.device),
+        zero_products=zero_products(main, the_model.device),
         frozen=frozen_part(main),
         world_size=main.identity.world_size if main.identity else 1,
         ranks=the_ranks,

@@ -101,10 +101,11 @@ def _dropped(main: ProcessRecording) -> DroppedGradients | None:
     if fact is None or not fact["backward"]:
         return None
     share = min(1.0, fact["seconds"] / fact["backward"])
-    return DroppedGradients(_frames(fact["path"]), fact["model"], share, never=bool(fact.get("never")))
+    return DroppedGradients(frames_of(fact["path"]), fact["model"], share, never=bool(fact.get("never")))
 
 
-def _frames(path: Sequence[tuple[str, str, int]]) -> tuple[Frame, ...]:
+def frames_of(path: Sequence[tuple[str, str, int]]) -> tuple[Frame, ...]:
+    """The frames of (file, function, line), in the same order."""
     return tuple(Frame(function, file, int(line)) for file, function, line in path)
 
 
@@ -132,33 +133,37 @@ def _arithmetic(main: ProcessRecording, forwards: Spans, loop: Loop, chosen: Boo
     }
 
 
+def operator_looks(main: ProcessRecording) -> list[Mapping[str, Any]]:
+    """The early cycles in which operators were counted and timed: those of the training, where there are such."""
+    return _of_training([fact for fact in main.facts.get("flops", []) if not fact.get("compiled")])
+
+
 def operators(main: ProcessRecording, device: str) -> list[OperatorLine]:
     """The program's lines whose operators have a gradient, or compute again; none for a model on a ``device``."""
     if "cuda" in device:
         return []
-    counted = [fact for fact in main.facts.get("flops", []) if not fact.get("compiled")]
     return [
         OperatorLine(
-            frames=_frames(each["path"]),
+            frames=frames_of(each["path"]),
             forward_s=each["forward"],
             backward_s=each["backward"],
             node=each["node"],
             again_s=each.get("again", 0.0),
         )
-        for fact in _of_training(counted)
+        for fact in operator_looks(main)
         for each in fact.get("lines", ())
     ]
 
 
 def recomputation(main: ProcessRecording, loop: Loop, chosen: Bools, device: str) -> Recomputation | None:
     """What is computed again, scaled to a measured step; None for a model on a ``device``, or where nothing is."""
-    fact = next((fact for fact in _of_training(main.facts.get("flops", [])) if fact.get("recomputed")), None)
+    fact = next((fact for fact in operator_looks(main) if fact.get("recomputed")), None)
     if fact is None or "cuda" in device:
         return None
     again = fact["recomputed"]
     per_step = _cycles_per_step(main, fact, _forwards(main_spans(main), main), loop, chosen)
     return Recomputation(
-        frames=_frames(again["path"]),
+        frames=frames_of(again["path"]),
         there=again["there"],
         seconds=again["again"] * per_step,
         operators=again["operators"] * per_step,

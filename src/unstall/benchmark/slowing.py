@@ -1,14 +1,17 @@
 """Does the step grow with the steps made, by how much, and in which phase.
 
 Blocks of consecutive steps are compared, without those that hold an epoch's end or validation, and without the time
-that the main thread was ready to run and had no core. The growth must show in the whole run, in each of its halves
-(caches that fill, a neighbour that comes in between and warm-up stop or jump), and in one phase more than in all the
-others (a machine that becomes slower, or batches that become longer, slow everything that is computed alike).
+that the main thread was ready to run and had no core; and then with what recurs between steps, as rollouts do. The
+growth must show in the whole run, in each of its halves (caches that fill, a neighbour that comes in between and
+warm-up stop or jump), and in one phase more than in all the others (a machine that becomes slower, or batches that
+become longer, slow everything that is computed alike).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -47,12 +50,31 @@ def slowing(loop: Loop, chosen: Bools, observation: Observation, pid: int) -> Sl
         pid: the process.
     """
     steps = np.flatnonzero(chosen & ~loop.at_boundary)
-    if len(steps) < SLOWING_STEPS:
+    if len(steps) >= SLOWING_STEPS:
+        blocks = np.array_split(steps, SLOWING_BLOCKS)
+        found = _of_blocks(loop, blocks, (np.mean, np.median, quickest), observation, pid)
+        if found is not None:
+            return found
+    pauses = np.flatnonzero(chosen & loop.at_boundary)
+    if len(pauses) < SLOWING_STEPS:
         return None
-    blocks = np.array_split(steps, SLOWING_BLOCKS)
+    edges = pauses[np.linspace(0, len(pauses) - 1, SLOWING_BLOCKS + 1).astype(int)]
+    blocks = [begin + np.flatnonzero(chosen[begin:end]) for begin, end in itertools.pairwise(edges)]
+    return _of_blocks(loop, blocks, (np.mean,), observation, pid)
+
+
+def _of_blocks(
+    loop: Loop,
+    blocks: Sequence[npt.NDArray[np.int64]],
+    typicals: Sequence[Callable[[Floats], Any]],
+    observation: Observation,
+    pid: int,
+) -> Slowing | None:
+    """How the step grows from block to block, by the first of these ways to take one as typical by which it does."""
+    steps = np.concatenate(blocks)
     middle = np.array([float(block.mean()) for block in blocks])
     waited = np.array([_waited_s(loop, block, observation, pid) for block in blocks])
-    for typical in (np.mean, np.median, quickest):
+    for typical in typicals:
         times = np.array([float(typical(loop.durations[block])) for block in blocks]) - waited
         if _goes_on(middle, times):
             break

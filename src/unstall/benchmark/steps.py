@@ -345,9 +345,10 @@ def _move_validation(
     seconds: Floats,
     calls: npt.NDArray[np.int64],
 ) -> Floats:
-    """In a step with validation, all from its first batch or forward to its last is the phase `validation`.
+    """In a step with validation, all from its first batch to its last forward is the phase `validation`.
 
-    What the training step itself does there (its own batch, its forward with gradients) lies before or after.
+    What the training step itself does there (its own batch, its forward with gradients) lies before or after. Where no
+    loader gives the batches, as where a policy acts in an environment, the calls of the model alone are.
     """
     forwards = _counting(process, spans, Tick.FORWARD)
     quiet = forwards[forwards["flags"] & NOGRAD != 0]
@@ -364,12 +365,24 @@ def _move_validation(
         since = max(lo, ends(own)[starts(own) < first].max(initial=lo))
         opened = starts(iters)[(starts(iters) >= since) & (starts(iters) <= first)]
         asked = starts(nexts)[(starts(nexts) >= since) & (starts(nexts) <= first)]
+        if not len(opened) and not ((starts(nexts) >= since) & (starts(nexts) <= last)).any():
+            within = np.flatnonzero(_inside(spans, quiet[inside]))
+            calls_s = spans["self"][within] / 1e9
+            np.subtract.at(seconds[step], phase[within], calls_s)
+            seconds[step, validation] += calls_s.sum()
+            continue
         first = opened.max() if len(opened) else (asked.max() if len(asked) else first)
         within = (began >= first) & (ended <= last)
         for index in np.flatnonzero(within):
             seconds[step, phase[index]] -= spans["self"][index] / 1e9
         seconds[step, validation] += last - first
     return np.clip(seconds, 0, None)
+
+
+def _inside(spans: Spans, calls: Spans) -> Bools:
+    """Which spans lie within these calls, which follow each other, or are one of them."""
+    at = np.searchsorted(starts(calls), starts(spans), side="right") - 1
+    return (at >= 0) & (ends(spans) <= ends(calls)[np.clip(at, 0, None)])
 
 
 def compilations(process: ProcessRecording, spans: Spans) -> tuple[Spans, Floats]:

@@ -131,6 +131,11 @@ ORPHANS_PATIENCE_S: Annotated[
     Seconds, "for processes that outlive it: loader workers look for their parent every 5 s"
 ] = 6.0
 
+# Operators of the early cycles.
+ZERO_ROWS: Annotated[
+    Share, "of a line's backward that multiplies by zeros, from which rows are meant: they are not needed in forward"
+] = 0.5
+
 # Several machines.
 CLOCK_BLOCKS: Annotated[int, "blocks of calls", "whose medians give a clock's drift: a disturbed one is outvoted"] = 16
 CALLS_IN_BLOCK: Annotated[int, "calls", "in a block, for a median that one of them does not move"] = 8

@@ -163,6 +163,7 @@ class EarlyWindows:
             "unknown": counter.unknown,
             "cycles": counter.cycles,
             "without_gradients": self.without_gradients,
+            "seconds": (times.forward_s, times.backward_s) if times is not None else (0.0, 0.0),
             "lines": times.facts() if times is not None else [],
             "recomputed": times.recomputed() if times is not None else None,
         }

@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
-from unstall.child import reading, recomputation
+from unstall.child import reading, recomputation, zeros
 from unstall.child.recomputation import Call, RepeatedCalls, Work
 from unstall.child.user_files import is_program_file
+from unstall.child.zeros import Zeros
 
 _NO_BACKWARD = -1
 _MOST_LINES = 64
@@ -38,16 +39,27 @@ class _Line:
     """Of backward, by the name of the node."""
     pass_s: float = 0.0
     """Of backward, since it was last asked for."""
+    zeros_s: float = 0.0
+    """Of forward, that multiplies by zeros."""
+    zeros_backward_s: float = 0.0
     work: Work = field(default_factory=Work)
 
 
 class OperatorTimes:
     """The operators of one thread, one after the other."""
 
-    def __init__(self, torch_c: Any, recomputation: RepeatedCalls | None = None, *, most_lines: int = 2_000):
+    def __init__(
+        self,
+        torch_c: Any,
+        recomputation: RepeatedCalls | None = None,
+        zeros: Zeros | None = None,
+        *,
+        most_lines: int = 2_000,
+    ):
         """``torch_c``: ``torch._C``. AttributeError where it does not tell about nodes."""
         self._most_lines = most_lines
         self._recomputation = recomputation
+        self._zeros = zeros
         self._cycles = 1
         self._current_node = torch_c._current_autograd_node
         self._graph_task = torch_c._current_graph_task_id
@@ -59,10 +71,14 @@ class OperatorTimes:
 
     def add(self, seconds: float, frame: FrameType | None, call: Call) -> None:
         """An operator has taken so much of the thread's time; ``frame``: of the code that called it, or backward."""
-        if self._graph_task() == _NO_BACKWARD:
+        in_backward = self._graph_task() != _NO_BACKWARD
+        share = self._zeros.share(call, seconds, of_gradients=in_backward) if self._zeros is not None else 0.0
+        zeros_s = seconds * share
+        if not in_backward:
             line = self._line(program_path(frame))
             self._by_node.setdefault(self._next_number() - 1, line)
             line.forward_s += seconds
+            line.zeros_s += zeros_s
             if self._recomputation is not None:
                 self._recomputation.add(call, seconds, line.work)
             return
@@ -72,6 +88,7 @@ class OperatorTimes:
             self._last = self._by_node.get(node._sequence_nr()) or self._line(()), type(node).__name__
         line, name = self._last
         line.backward_s += seconds
+        line.zeros_backward_s += zeros_s
         line.pass_s += seconds
         line.nodes[name] = line.nodes.get(name, 0.0) + seconds
 
@@ -88,6 +105,11 @@ class OperatorTimes:
         for line in self._lines.values():
             line.pass_s = 0.0
         return taken
+
+    @property
+    def forward_s(self) -> float:
+        """Seconds of all operators outside of backward."""
+        return sum(line.forward_s for line in self._lines.values())
 
     @property
     def backward_s(self) -> float:
@@ -125,8 +147,10 @@ class OperatorTimes:
         }
 
     def facts(self) -> list[dict[str, Any]]:
-        """Those with a gradient, or that compute again, the most first; those of no line have an empty path."""
-        lines = [(path, line) for path, line in self._lines.items() if line.backward_s or line.work.again_s]
+        """Those of which anything is told, with the most of backward first; those of no line have an empty path."""
+        lines = [
+            (path, line) for path, line in self._lines.items() if line.backward_s or line.work.again_s or line.zeros_s
+        ]
         lines.sort(key=lambda entry: -entry[1].backward_s - entry[1].work.again_s)
         return [
             {
@@ -135,6 +159,7 @@ class OperatorTimes:
                 "backward": line.backward_s,
                 "node": max(line.nodes, key=lambda name: line.nodes[name], default=""),
                 "again": line.work.again_s,
+                "zeros": (line.zeros_s, line.zeros_backward_s),
             }
             for path, line in lines[:_MOST_LINES]
         ]
@@ -148,7 +173,7 @@ class OperatorTimes:
 def of_this_torch() -> OperatorTimes | None:
     """None where torch is too old to tell about nodes."""
     try:
-        return OperatorTimes(sys.modules["torch"]._C, recomputation.of_this_torch())
+        return OperatorTimes(sys.modules["torch"]._C, recomputation.of_this_torch(), zeros.of_this_torch())
     except AttributeError:
         return None
 

@@ -21,6 +21,7 @@ from unstall.diagnose.thresholds import (
     SINGLE,
     SUSPECTS,
     UNUSED_GRADIENTS,
+    ZERO_PRODUCTS,
 )
 from unstall.records.vocabulary import BACKWARD, FORWARD, MODEL_PHASES, OTHER, PhaseName
 from unstall.text.units import percent
@@ -45,6 +46,8 @@ def objections(host: HostFeatures) -> list[str]:
         lines.append(recomputed(host))
     if computes_on_padding(host):
         lines.append(f"{percent(model.padding)} of the positions in a batch are padding")
+    if multiplies_zeros(host):
+        lines.append(zeros(host))
     gradient = costly_gradient(host)
     if gradient is not None:
         lines.append(gradient.sentence)
@@ -96,6 +99,32 @@ def recomputed(host: HostFeatures) -> str:
 def computes_on_padding(host: HostFeatures) -> bool:
     """Whether a good part of the step computes on the padding of sequences."""
     return host.measurement.model.padding * host.share(FORWARD.name, BACKWARD.name) >= PADDING
+
+
+def multiplies_zeros(host: HostFeatures) -> bool:
+    """Whether a good part of the step multiplies by zeros."""
+    return zeros_s(host) >= ZERO_PRODUCTS * host.step_s
+
+
+def zeros_s(host: HostFeatures) -> float:
+    """Seconds a step that it does."""
+    found = host.measurement.zero_products
+    if found is None:
+        return 0.0
+    return found.forward * host.phase_s(FORWARD.name) + found.backward * host.phase_s(BACKWARD.name)
+
+
+def zeros(host: HostFeatures) -> str:
+    """What is multiplied by zeros, for a person."""
+    found = host.measurement.zero_products
+    assert found is not None
+    taken = percent(zeros_s(host) / host.step_s)
+    if found.of_gradients:
+        return (
+            f"{taken} of a step computes what no loss depends on: on one line, {percent(found.zeros)} of the rows, "
+            "whose gradients are zero"
+        )
+    return f"{taken} of a step multiplies by zeros: on one line, {percent(found.zeros)} of the products"
 
 
 def largest_phase(host: HostFeatures, besides: tuple[PhaseName, ...] = ()) -> PhaseName:

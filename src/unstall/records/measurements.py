@@ -157,6 +157,21 @@ class Recomputation(msgspec.Struct, frozen=True):
     """Share of all that was computed that is computed more than once, the first time too."""
 
 
+class ZeroProducts(msgspec.Struct, frozen=True):
+    """Multiplications by zeros, of the operators of a few early cycles of the loop."""
+
+    frames: tuple[Frame, ...]
+    """The way to the line that has most of them, outermost first."""
+    zeros: float
+    """Share of that line's products, forward or backward, that is by zeros."""
+    of_gradients: bool
+    """Whether the zeros of that line are rows of its gradient, on which no loss depends."""
+    forward: float
+    """Share of forward's time that all such lines multiply by zeros, or compute what no loss depends on."""
+    backward: float
+    """The same of backward's time."""
+
+
 class FrozenPart(msgspec.Struct, frozen=True):
     """The largest part of a model that learns nothing and is called before all that learns, in training."""
 
@@ -340,6 +355,7 @@ class Measurement(msgspec.Struct, frozen=True):
     """Those with a gradient, or that compute something again, the costliest first; none where they run on a device,
     and their calls tell nothing."""
     recomputation: Recomputation | None = None
+    zero_products: ZeroProducts | None = None
     frozen: FrozenPart | None = None
     world_size: int = 1
     """Ranks of the program, seen or not."""

@@ -210,8 +210,30 @@ def test_flops_of_rollouts_and_of_training_are_those_of_a_step_together(within, 
     assert [each.frames[0].function for each in measured.operators] == ["learn"]
 
 
-def line(function):
-    return {"path": [("train.py", function, 3)], "forward": 0.001, "backward": 0.002, "node": ""}
+def line(function, forward=0.001, backward=0.002, **more):
+    return {"path": [("train.py", function, 3)], "forward": forward, "backward": backward, "node": "", **more}
+
+
+def test_products_with_zeros_are_told_of_the_line_with_most():
+    r = training()
+    lines = [
+        line("head", 0.1, 0.2, zeros=(0.0, 0.16)),  # rows that no loss depends on: in forward neither
+        line("body", 0.3, 0.6),
+        line("kernel", 0.1, 0.2, zeros=(0.09, 0.0)),
+        line("update", 0.7, 0.0),
+    ]
+    more = {"flops": 1, "ops": 1, "known": 1, "unknown": 0}
+    r.emit_fact("flops", per="~optimizer", seconds=(1.2, 1.0), lines=lines, **more)
+    found = run(r).measurement.zero_products
+    assert (found.frames[-1].function, found.of_gradients, found.zeros) == ("head", True, pytest.approx(0.8))
+    assert found.forward == pytest.approx((0.08 + 0.09) / 0.5)  # the optimizer's operators are no forward
+    assert found.backward == pytest.approx(0.16)
+
+
+def test_where_no_product_has_zeros_nothing_is_told():
+    r = training()
+    r.emit_fact("flops", per="~optimizer", flops=1, ops=1, known=1, unknown=0, lines=[line("body")])
+    assert run(r).measurement.zero_products is None
 
 
 def test_a_compiled_model_is_said_to_be():

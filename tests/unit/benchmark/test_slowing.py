@@ -56,6 +56,17 @@ def test_the_rate_does_not_depend_on_the_unit_of_time(seed, factor):
     assert scaled.per_1000 == pytest.approx(one.per_1000, rel=1e-6)
 
 
+@pytest.mark.parametrize("grows", [0.0, 5.0])
+def test_what_recurs_between_steps_and_grows_is_found(grows):
+    """Rollouts after every fourth step, whose steps are the same from first to last."""
+    gap = np.arange(800) % 4 == 3
+    rollout = 0.1 * (1 + grows * np.arange(800) / 800) * noise(1, 800, 0.05)
+    found = trend(np.full(800, 0.002), 0.001 + np.where(gap, rollout, 0.0), gap=gap)
+    assert (found is not None) == bool(grows)
+    if found is not None:
+        assert found.phase == "other" and found.end_s / found.begin_s == pytest.approx(1 + grows, rel=0.2)
+
+
 def test_noise_of_any_kind_is_hardly_ever_taken_for_growth():
     alarms = 0
     for seed in range(400):

@@ -27,6 +27,7 @@ from unstall.records.measurements import (
     OperatorLine,
     RankMeasurement,
     SeamSite,
+    ZeroProducts,
 )
 
 # ---------------------------------------------------------------- the model itself
@@ -42,6 +43,21 @@ def test_compute_bound_by_double_precision(code):
         "compute-bound",
     )
     assert (finding.cause, finding.culprit.function) == ("precision", "main")
+
+
+@pytest.mark.parametrize("of_gradients", [False, True])
+def test_compute_bound_by_products_with_zeros(code, of_gradients):
+    frames = (code.at("main", "# model"), code.at("suppress", "# suppress"))
+    products = ZeroProducts(frames, 0.97, of_gradients, forward=0.5, backward=0.4)
+    finding = check(match("compute-bound", model=ModelMeasurement(threads=4), zero_products=products), "compute-bound")
+    assert (finding.cause, finding.culprit.function) == ("zeros", "suppress")
+    assert any("97 % of the" in line for line in finding.evidence)
+    assert ("loss depends on" in finding.advice[0]) == of_gradients
+
+
+def test_few_products_with_zeros_are_no_matter(code):
+    products = ZeroProducts((code.at("main", "# model"),), 0.97, False, forward=0.1, backward=0.05)
+    assert match("compute-bound", model=ModelMeasurement(threads=4), zero_products=products) is None
 
 
 def test_compute_bound_by_threads_that_are_not_used():

@@ -19,7 +19,14 @@ from unstall.diagnose.blame import culprit_at
 from unstall.diagnose.dominant_module import dominant_module, own_share
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.gradients import CostlyGradient, costly_gradient
-from unstall.diagnose.health import computes_on_padding, wasted_gradients, wastes_gradients
+from unstall.diagnose.health import (
+    computes_on_padding,
+    multiplies_zeros,
+    wasted_gradients,
+    wastes_gradients,
+    zeros,
+    zeros_s,
+)
 from unstall.diagnose.lower_precision import by_bfloat16
 from unstall.diagnose.patterns.base import BY_REWRITING, Features, Pattern, UsualRemedy, at, of_step, part, worth
 from unstall.diagnose.ranks import waits_unrecorded
@@ -62,7 +69,7 @@ class ComputeBound(Pattern):
     next_step = NextStep(label="time by module:", option="--modules")
     doing = (("model", "runs the model, its backward pass and its optimizer"),)
     device_uses = ("compute",)
-    causes = ("precision", "gradients", "padding", "backward", "kernel", "model", "optimizer", "threads")
+    causes = ("precision", "gradients", "padding", "zeros", "backward", "kernel", "model", "optimizer", "threads")
     phases = MODEL_PHASES
     residual = useful = True
     by_hand = (
@@ -74,6 +81,7 @@ class ComputeBound(Pattern):
         ),
         ("gradients", "freeze them: `requires_grad_(False)`, and call what only they are in under `torch.no_grad()`"),
         ("padding", "pad a batch to its own longest row, and make batches of rows of like length"),
+        ("zeros", "select the rows that count before the layers; index, group or band what a product with zeros picks"),
         (
             "backward",
             "take all parts of a tensor at once: `unbind`, `split`, one index for all; sparse=True for embeddings",
@@ -93,6 +101,7 @@ class ComputeBound(Pattern):
             None,
             Range(0.5, 1.0, 1.5, "attention takes the square of the length; what is no layer of tokens stays"),
         ),
+        ("zeros", None, Range(0.6, 1.0, 1.5, "one early cycle says how many zeros; what is left runs at another rate")),
         (
             "backward",
             None,
@@ -108,6 +117,7 @@ class ComputeBound(Pattern):
             "padding",
             UsualRemedy("batches without padding", Range(0.0, 0.25, 0.9, "rows of one batch differ in length still")),
         ),
+        ("zeros", UsualRemedy("products of what counts", Range(0.0, 0.2, 0.7, "rows are selected, and put back"))),
         (
             "backward",
             UsualRemedy(
@@ -141,7 +151,7 @@ class ComputeBound(Pattern):
         if cause is None:
             return None
         share = model_s / host.step_s
-        sure = cause in ("precision", "gradients", "backward", "optimizer") or suspects.module
+        sure = cause in ("precision", "gradients", "zeros", "backward", "optimizer") or suspects.module
         return self.finding(
             cause=cause,
             culprit=_culprit(host, cause, suspects),
@@ -150,7 +160,7 @@ class ComputeBound(Pattern):
             headroom=host.headroom_without(_waste(host, cause, suspects)),
             confidence="low" if waits_unrecorded(host.measurement) else "high" if sure else "medium",
             evidence=_evidence(host, cause, suspects),
-            advice=[_advice(cause, suspects)],
+            advice=[_advice(host, cause, suspects)],
         )
 
     def on_device(self, device: TraceFeatures) -> Finding | None:
@@ -243,6 +253,8 @@ def _cause(host: HostFeatures, suspects: _Suspects) -> str | None:
         return "gradients"
     if computes_on_padding(host):
         return "padding"
+    if multiplies_zeros(host):
+        return "zeros"
     optimizer, passes = host.phase_s(OPTIMIZER.name), (host.phase_s(FORWARD.name), host.phase_s(BACKWARD.name))
     if optimizer > min(DEAR_OPTIMIZER * host.model_s, max(passes)):
         return "optimizer"
@@ -274,6 +286,8 @@ def _evidence(host: HostFeatures, cause: str, suspects: _Suspects) -> list[str]:
     if cause == "padding":
         everywhere = f", {percent(measured.model.spare)} in every row" if measured.model.spare else ""
         lines.append(f"{percent(measured.model.padding)} of the positions in a batch are padding{everywhere}")
+    if cause == "zeros":
+        lines.append(zeros(host))
     if cause == "backward" and suspects.gradient is not None:
         lines.append(suspects.gradient.sentence)
     if cause == "threads":
@@ -310,6 +324,8 @@ def _waste(host: HostFeatures, cause: str, suspects: _Suspects) -> float:
         return host.phase_s(BACKWARD.name) * measured.model.wasted_backward
     if cause == "padding":
         return host.phase_s(FORWARD.name, BACKWARD.name) * measured.model.padding
+    if cause == "zeros":
+        return zeros_s(host)
     if cause == "backward" and suspects.gradient is not None:
         return suspects.gradient.share * host.step_s
     if cause == "threads":
@@ -338,6 +354,10 @@ def _culprit(host: HostFeatures, cause: str, suspects: _Suspects) -> Culprit | N
         return culprit_at(model.file, model.line, host.share(BACKWARD.name), via)
     if cause == "padding" and (collate := _collate(host)) is not None:
         return collate
+    products = host.measurement.zero_products
+    if cause == "zeros" and products is not None and products.frames:
+        frame = products.frames[-1]
+        return culprit_at(frame.file, frame.line, zeros_s(host) / host.step_s)
     if cause == "backward" and (gradient := suspects.gradient) is not None:
         return culprit_at(gradient.frame.file, gradient.frame.line, gradient.share)
     in_model = host.blame.main_culprit(host.blame.of_model())
@@ -366,7 +386,8 @@ def _thread_setter(host: HostFeatures) -> Culprit | None:
     return None
 
 
-def _advice(cause: str, suspects: _Suspects) -> str:
+def _advice(host: HostFeatures, cause: str, suspects: _Suspects) -> str:
+    products = host.measurement.zero_products
     top, gradient = suspects.module, suspects.gradient
     name = f"{top.name} ({top.type})" if top else "the model"
     return {
@@ -374,6 +395,10 @@ def _advice(cause: str, suspects: _Suspects) -> str:
         "gradients": "compute no gradients that nothing uses: requires_grad_(False) for what is not trained, and "
         "torch.no_grad() around what only it is in, or .detach() its output",
         "padding": "pad a batch to its own longest row, not to a fixed length, and draw batches of rows of like length",
+        "zeros": "compute the rows that a loss depends on alone: select them before the layers that make them"
+        if products is not None and products.of_gradients
+        else "leave out the products with zeros: an index or an embedding for rows of ones and zeros, a grouped or "
+        "depthwise convolution or a band for a kernel that mixes few channels, or a sparse tensor",
         "backward": gradient.advice if gradient is not None else "",
         "optimizer": "compute less in the program's own update, or for several parameters at once"
         if suspects.update is not None

@@ -1,0 +1,107 @@
+"""How much of what an operator multiplies is zeros: arithmetic that nothing comes of. Runs in the user's process.
+
+As where a kernel has numbers on its diagonal alone, where rows are picked by a product with ones and zeros, or where
+no loss depends on most rows of a gradient. Memory is read by NumPy where the program has imported it, because the
+program's modes and profilers would see an operator.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any
+
+from unstall.child import reading
+from unstall.child.recomputation import Call
+
+_OPERANDS = {
+    "mm": (0, 1), "addmm": (1, 2), "bmm": (0, 1), "baddbmm": (1, 2), "convolution": (1,), "convolution_backward": (2,),
+}  # fmt: skip
+"""Places of the arguments that are multiplied, by the operator; of a convolution the kernel alone."""
+_DTYPES = {"torch.float32": "f4", "torch.float64": "f8", "torch.bfloat16": "u2", "torch.float16": "u2"}
+_PRODUCT, _KERNEL, _ROWS = (True, (-1, -2)), (True, ()), (False, (-1,))
+"""Of an operand: whether zeros anywhere count, and along which axes stretches of them do."""
+_LEAST_S = 50e-6
+_LEAST_NUMBERS = 4096
+_SPARSE = 0.9
+"""From this share of zeros on, it does not matter where they are; else whole rows or columns count."""
+_NOTABLE = 0.5
+"""Rectified numbers are zeros by halves, and nobody computes without them."""
+
+
+class Zeros:
+    """Reads the operands of the larger products of one thread."""
+
+    def __init__(self, torch: Any, numpy: Any, *, budget_bytes: int = 1 << 30):
+        """``budget_bytes``: of all that is read, half a second or so. AttributeError where torch is too old."""
+        self._address = torch._C._data_address
+        self._tensor, self._parameter = torch.Tensor, torch.nn.Parameter
+        self._numpy = numpy
+        self._left = budget_bytes
+
+    def share(self, call: Call, seconds: float, *, of_gradients: bool) -> float:
+        """Of an operator's multiplications, those by zeros; 0 where that is less than half, or not known.
+
+        ``of_gradients``: it is one of backward; then an operator that is no product is given rows of gradients first.
+        """
+        if seconds < _LEAST_S:
+            return 0.0
+        places = _OPERANDS.get(call.func.overloadpacket.__name__)
+        with reading.unobserved():
+            if places is not None:
+                kinds = _PRODUCT if len(places) > 1 else _KERNEL
+                useful = math.prod(self._useful(call.args[place], *kinds) for place in places)
+            else:
+                useful = self._useful(call.args[0], *_ROWS) if of_gradients and call.args else 1.0
+        return 1 - useful if useful <= _NOTABLE else 0.0
+
+    def _useful(self, tensor: Any, sparse: bool, axes: tuple[int, ...]) -> float:
+        """Share of an operand's numbers that something may come of; 1 where that is not known.
+
+        All zeros are the beginning of a training, and those among parameters are not to be left out.
+
+        Args:
+            tensor: the operand, or anything else.
+            sparse: whether zeros may be anywhere, where nearly all are.
+            axes: else whole stretches of zeros along each of these count.
+        """
+        array = self._array(tensor)
+        if array is None:
+            return 1.0
+        nonzero = array != 0
+        share = float(self._numpy.count_nonzero(nonzero)) / array.size
+        if not share:
+            return 1.0
+        if sparse and share <= 1 - _SPARSE:
+            return share
+        return math.prod(float(nonzero.any(axis=axis).mean()) for axis in axes)
+
+    def _array(self, tensor: Any) -> Any:
+        """Its memory, unless it is a parameter, or small, or too large."""
+        if type(tensor) is not self._tensor or not reading.is_dense(tensor):
+            return None
+        if tensor.device.type != "cpu" or tensor.is_conj() or tensor.is_neg():
+            return None
+        dtype, each = _DTYPES.get(str(tensor.dtype)), tensor.element_size()
+        size = tensor.numel() * each
+        if dtype is None or tensor.numel() < _LEAST_NUMBERS or size > self._left or tensor.dim() < 2:
+            return None
+        if tensor._is_view() and isinstance(tensor._base, self._parameter):
+            return None
+        import ctypes  # torch has imported it already
+
+        self._left -= size
+        strides = [each * stride for stride in tensor.stride()]
+        extent = each + sum((length - 1) * stride for length, stride in zip(tensor.shape, strides))
+        start = self._address(tensor) + each * tensor.storage_offset()
+        memory = (ctypes.c_char * extent).from_address(start)
+        return self._numpy.ndarray(tuple(tensor.shape), dtype, memory, 0, strides)
+
+
+def of_this_torch() -> Zeros | None:
+    """None where torch is too old, or the program has not imported NumPy."""
+    numpy = sys.modules.get("numpy")
+    try:
+        return Zeros(sys.modules["torch"], numpy) if numpy is not None else None
+    except AttributeError:
+        return None
