@@ -329,13 +329,12 @@ def test_a_block_of_inference_mode_for_each_call_is_no_end_to_the_look(looking):
 def test_gradients_that_are_dropped_are_told_once_their_own_optimizer_steps(looking):
     maker, judge = Net(), torch.nn.Linear(2, 1)
     of_maker, of_judge = (torch.optim.SGD(each.parameters(), lr=0.1) for each in (maker, judge))
+    forward = looking.api.intern("~forward")
 
     def learn(optimizer):
         x = torch.randn(4, 3)
-        looking.see("~forward", maker, x)
-        made = maker(x)
-        looking.see("~forward", judge, made)
-        loss = judge(made).sum()
+        made = (looking.watcher(forward, 0, maker, x), maker(x))[1]  # on one line, as the call itself is seen
+        loss = (looking.watcher(forward, 0, judge, made), judge(made))[1].sum()
         optimizer.zero_grad()
         loss.backward()
         looking.see("~optimizer", optimizer)
