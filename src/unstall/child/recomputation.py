@@ -1,13 +1,16 @@
 """Which operators are given what they were given before, and so compute again what is known. In the user's process.
 
 Tensors are told apart by their contents: a copy is as good as the original, and what was written to in place is not.
-Their bytes are read from memory, because the program's modes and profilers would see an operator.
+Their bytes are read from memory, because the program's modes and profilers would see an operator. A sparse tensor,
+which has several stretches of it, is known by the object that it is and by what comes of it.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 import sys
+import weakref
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -17,6 +20,7 @@ from unstall.child import reading
 _SCALARS = (int, float, complex, bool, str, type(None))
 _CONSTANTS = ("dtype", "layout", "device", "memory_format")
 """Classes of torch whose instances stand for themselves."""
+_SPARSE = ("sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc")
 _FAR_MORE = 4
 _UNWRITTEN = ("empty", "new_empty")
 """Names of operators whose results nobody has written yet."""
@@ -44,6 +48,10 @@ class Contents:
         self._tensors = (torch.Tensor, torch.nn.Parameter)
         self._sequences = (tuple, list, torch.Size)
         self._constants = tuple(getattr(torch, name) for name in _CONSTANTS)
+        self._sparse = tuple(getattr(torch, name) for name in _SPARSE if hasattr(torch, name))
+        self._met_sparse = False
+        self._objects: dict[int, tuple[weakref.ref[Any], int]] = {}
+        self._numbers = itertools.count(1)
         self._most_bytes = most_bytes
         self._left = budget_bytes
         self._known: dict[int, dict[tuple[int, int], tuple[int, int]]] = {}
@@ -60,7 +68,9 @@ class Contents:
             anew: read the memory again: somebody may have written to it past torch, or it is another's by now.
         """
         with reading.unobserved():
-            return call.func, self._of(call.args, anew), self._of(call.kwargs, anew)
+            self._met_sparse = False
+            given = call.func, self._of(call.args, anew), self._of(call.kwargs, anew)
+            return (*given, self._of(call.out, anew)) if self._met_sparse else given
 
     def _of(self, value: Any, anew: bool) -> Hashable:
         kind = type(value)
@@ -77,7 +87,11 @@ class Contents:
         raise Unknown
 
     def _of_tensor(self, tensor: Any, anew: bool) -> Hashable:
-        if not reading.is_dense(tensor) or tensor.device.type != "cpu":
+        if tensor.device.type != "cpu":
+            raise Unknown
+        if tensor.layout in self._sparse:
+            return self._of_sparse(tensor)
+        if not reading.is_dense(tensor):
             raise Unknown
         if not tensor.numel():
             return tuple(tensor.shape), tensor.dtype
@@ -85,6 +99,15 @@ class Contents:
         flags = tensor.is_conj(), tensor.is_neg()
         layout = tensor.storage_offset(), tuple(tensor.shape), tensor.stride(), tensor.dtype
         return layout, flags, self._checksum(tensor, storage, anew)
+
+    def _of_sparse(self, tensor: Any) -> Hashable:
+        """The object, and how often torch wrote to it; what is written past that shows in what comes of it."""
+        self._met_sparse = True
+        reference, number = self._objects.get(id(tensor), (None, 0))
+        if reference is None or reference() is not tensor:  # another one had this address
+            number = next(self._numbers)
+            self._objects[id(tensor)] = weakref.ref(tensor), number
+        return "sparse", number, -1 if tensor.is_inference() else tensor._version
 
     def _checksum(self, tensor: Any, storage: Any, anew: bool) -> int:
         part = start, size = self._part(tensor, storage)

@@ -23,6 +23,7 @@ _PRODUCT, _KERNEL, _ROWS = (True, (-1, -2)), (True, ()), (False, (-1,))
 """Of an operand: whether zeros anywhere count, and along which axes stretches of them do."""
 _LEAST_S = 50e-6
 _LEAST_NUMBERS = 4096
+_MOST_BYTES = 1 << 28
 _SPARSE = 0.9
 """From this share of zeros on, it does not matter where they are; else whole rows or columns count."""
 _NOTABLE = 0.5
@@ -84,7 +85,9 @@ class Zeros:
             return None
         dtype, each = _DTYPES.get(str(tensor.dtype)), tensor.element_size()
         size = tensor.numel() * each
-        if dtype is None or tensor.numel() < _LEAST_NUMBERS or size > self._left or tensor.dim() < 2:
+        if dtype is None or tensor.numel() < _LEAST_NUMBERS or tensor.dim() < 2:
+            return None
+        if size > min(self._left, _MOST_BYTES):
             return None
         if tensor._is_view() and isinstance(tensor._base, self._parameter):
             return None
