@@ -175,5 +175,6 @@ CASES: tuple[Case, ...] = (
         also_culprits=("Classifier.forward", "main"),
     ),
     case("segment_pool", "compute-bound/backward", "Tagger.peaks"),
+    case("ignored_labels", "compute-bound/zeros", "Head.forward", also_culprits=("FillIn.forward",)),
     case("threads_one", "compute-bound/threads", "train", also_causes=("kernel",), also_culprits=(MODULE,)),
 )

@@ -52,8 +52,12 @@ class Zeros:
             if places is not None:
                 kinds = _PRODUCT if len(places) > 1 else _KERNEL
                 useful = math.prod(self._useful(call.args[place], *kinds) for place in places)
+            elif of_gradients and call.args:
+                given = call.args[0]
+                is_scalar = type(given) is self._tensor and not given.dim()  # of a loss: the rows are what comes of it
+                useful = self._useful(call.out if is_scalar else given, *_ROWS)
             else:
-                useful = self._useful(call.args[0], *_ROWS) if of_gradients and call.args else 1.0
+                useful = 1.0
         return 1 - useful if useful <= _NOTABLE else 0.0
 
     def _useful(self, tensor: Any, sparse: bool, axes: tuple[int, ...]) -> float:

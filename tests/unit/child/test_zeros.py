@@ -65,6 +65,13 @@ def test_of_other_operators_the_rows_of_their_gradient_count(products):
     assert share(products, softmax, masked, rows(100, 0), of_gradients=True) == pytest.approx(0, abs=0.5)
 
 
+def test_of_a_loss_the_rows_that_come_of_its_gradient_count(products):
+    labels = torch.where(torch.arange(100) < 85, -100, 3)
+    scores = torch.rand(100, 64).log()
+    told = Call(aten.nll_loss_backward.default, (torch.ones(()), scores, labels), {}, rows(100, 85))
+    assert products.share(told, LONG, of_gradients=True) == pytest.approx(0.85)
+
+
 def test_what_is_small_or_quick_or_too_much_is_not_read():
     read = zeros.Zeros(torch, numpy, budget_bytes=30_000)
     zeroed, full = rows(100, 80), torch.rand(64, 40) + 0.1

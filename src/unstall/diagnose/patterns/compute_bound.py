@@ -253,7 +253,7 @@ def _cause(host: HostFeatures, suspects: _Suspects) -> str | None:
         return "gradients"
     if computes_on_padding(host):
         return "padding"
-    if multiplies_zeros(host):
+    if multiplies_zeros(host) and suspects.gradient is None:  # a slice's gradient is mostly zeros, too
         return "zeros"
     optimizer, passes = host.phase_s(OPTIMIZER.name), (host.phase_s(FORWARD.name), host.phase_s(BACKWARD.name))
     if optimizer > min(DEAR_OPTIMIZER * host.model_s, max(passes)):
