@@ -60,7 +60,6 @@ DOES_LESS = {
 }
 """Experts' versions that do other work than the program: no remedy may do so unasked. They stay in the score."""
 WHY_NOT = {
-    "collate_pad": "most of its time is that of `torch.tensor`, given nested lists; no remedy makes tensors instead",
 }
 """Why less than half of an expert's gain is reached that does the same work."""
 CACHES = ("cache-samples", "split-transforms")
