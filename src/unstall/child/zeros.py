@@ -100,7 +100,10 @@ class Zeros:
         self._left -= size
         strides = [each * stride for stride in tensor.stride()]
         extent = each + sum((length - 1) * stride for length, stride in zip(tensor.shape, strides))
-        start = self._address(tensor) + each * tensor.storage_offset()
+        offset = each * tensor.storage_offset()
+        if offset + extent > tensor.untyped_storage().nbytes():  # given back already, as a sharded parameter's is
+            return None
+        start = self._address(tensor) + offset
         memory = (ctypes.c_char * extent).from_address(start)
         return self._numpy.ndarray(tuple(tensor.shape), dtype, memory, 0, strides)
 

@@ -81,6 +81,12 @@ def test_what_is_small_or_quick_or_too_much_is_not_read():
     assert share(read, aten.mm.default, zeroed, full) == 0, "the budget is spent"
 
 
+def test_memory_that_was_given_back_is_not_read(products):
+    zeroed, full = rows(100, 80), torch.rand(64, 128) + 0.1
+    zeroed.untyped_storage().resize_(0)
+    assert share(products, aten.mm.default, zeroed, full) == 0
+
+
 def test_numbers_of_half_the_precision_are_read_too(products):
     zeroed = rows(100, 80).to(torch.bfloat16)
     assert share(products, aten.mm.default, zeroed, torch.ones(64, 128, dtype=torch.bfloat16)) == pytest.approx(0.8)

@@ -13,7 +13,7 @@ import libcst as cst
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_lines import hot_functions
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
-from unstall.optimize.remedies.base import Remedy, proposals_of
+from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
 from unstall.optimize.source.bindings import constant_arguments
 from unstall.optimize.source.edit import replaced
 from unstall.optimize.source.errors import AnalysisRefused
@@ -51,6 +51,10 @@ def _shares(context: RemedyContext) -> dict[tuple[Path, cst.FunctionDef], float]
 
 def _proposal(context: RemedyContext, path: Path, function: cst.FunctionDef, share: float) -> Proposal:
     module, name = context.sources.module(path), function.name.value
+    loader = context.measurement.loader
+    file, line = loader.collate_at if loader is not None else ("", 0)
+    if (context.user_file(file), line) == (path, module.first_line(function)):
+        raise NotApplicable(f"{name}: the loader gives it a list, which has no value to look up")
     return Proposal(
         f"{name} ({path.name}:{module.first_line(function)}) remembers its results",
         speedup_without(share, REMEMBERING_SAVES),

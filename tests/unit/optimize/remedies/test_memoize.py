@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import libcst as cst
 import pytest
-from optimize_builders import make_module
+from optimize_builders import make_context, make_measurement, make_module, make_report
 
-from unstall.optimize.remedies.memoize import with_memory
+from unstall.optimize.remedies.base import NotApplicable
+from unstall.optimize.remedies.memoize import REMEDY, with_memory
 from unstall.optimize.source.errors import AnalysisRefused
+from unstall.records.measurements import LoaderMeasurement
+from unstall.records.report import Hotspot
 
 
 def remembering(source, name):
@@ -25,6 +28,20 @@ def test_a_function_that_remembers():
 def test_a_function_that_does_more_is_left():
     with pytest.raises(AnalysisRefused, match="f: line 2 calls print"):
         remembering("def f(word):\n    print(word)\n    return 1\n", "f")
+
+
+@pytest.mark.parametrize("collates", [False, True])
+def test_what_the_loader_gives_a_list_is_left(tmp_path, collates):
+    path = tmp_path / "train.py"
+    path.write_text("def pad(samples):\n    return len(samples)\n")
+    spot = Hotspot(function="pad", file=str(path), line=2, share=0.5, phase="data_wait")
+    loader = LoaderMeasurement(workers=0, collate_at=(str(path), 1) if collates else ("", 0))
+    context = make_context(tmp_path, report=make_report(hotspots=[spot]), measurement=make_measurement(loader=loader))
+    if collates:
+        with pytest.raises(NotApplicable, match="gives it a list"):
+            REMEDY.propose(context)
+    else:
+        assert [proposal.key for proposal in REMEDY.propose(context)] == ["train.py:pad"]
 
 
 TABLE = """import random
