@@ -117,7 +117,10 @@ class ComputeBound(Pattern):
             "padding",
             UsualRemedy("batches without padding", Range(0.0, 0.25, 0.9, "rows of one batch differ in length still")),
         ),
-        ("zeros", UsualRemedy("products of what counts", Range(0.0, 0.2, 0.7, "rows are selected, and put back"))),
+        (
+            "zeros",
+            UsualRemedy("products of what counts", Range(0.0, 0.05, 0.4, "zoo: 0; two programs of others 0 and 0.09")),
+        ),
         (
             "backward",
             UsualRemedy(
