@@ -59,8 +59,7 @@ DOES_LESS = {
     "single_env": "plays 64 environments at once, which trains otherwise",
 }
 """Experts' versions that do other work than the program: no remedy may do so unasked. They stay in the score."""
-WHY_NOT = {
-}
+WHY_NOT = {}
 """Why less than half of an expert's gain is reached that does the same work."""
 CACHES = ("cache-samples", "split-transforms")
 """Remedies that pay from the second visit of a sample on."""
