@@ -30,30 +30,50 @@ def probe():
     return look(sys._getframe(1))
 
 
-def test_no_code_of_the_programs_classes_is_called():
-    class Trap(list):
-        def __len__(self):
-            raise AssertionError
+TRAPS = """
+import json
+import sys
 
-        __iter__ = __getitem__ = __sizeof__ = __bool__ = __eq__ = __hash__ = __repr__ = __len__
+from unstall.child import retention
 
-    class Object:
-        def __init__(self):
-            self.items = Trap([1, 2])
 
-        def __getattr__(self, name):
-            raise AssertionError(name)
+class Trap(list):
+    def __len__(self):
+        raise AssertionError
 
-        @property
-        def value(self):
-            raise AssertionError
+    __iter__ = __getitem__ = __sizeof__ = __bool__ = __eq__ = __hash__ = __repr__ = __len__
 
+
+class Object:
+    def __init__(self):
+        self.items = Trap([1, 2])
+
+    def __getattr__(self, name):
+        raise AssertionError(name)
+
+    @property
+    def value(self):
+        raise AssertionError
+
+
+def main():
     objects = {"trap": Trap([1]), "object": Object()}
-    result = probe()
+    return retention.probe(sys._getframe(), time_limit_s=10.0)
+
+
+print(json.dumps(main()))
+"""
+
+
+def test_no_code_of_the_programs_classes_is_called(tmp_path):
+    """In a process of its own: the modules of all other tests are more than a census goes through."""
+    program = tmp_path / "traps.py"
+    program.write_text(TRAPS)
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, check=True)
+    result = json.loads(done.stdout)
     assert result["complete"]
     assert result["entries"]["objects['trap']"]["kind"] == "list"
     assert result["entries"]["objects['object'].items"]["kind"] == "list"
-    del objects
 
 
 def test_nothing_is_kept_alive():
