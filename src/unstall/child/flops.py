@@ -27,6 +27,7 @@ _UNCOUNTED = (
     "_ctc",
     "grid_sampler",
     "embedding_bag",
+    "_sparse_",
 )
 """Costly operators without a formula: they lower the coverage that is reported."""
 _DTYPES = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
@@ -121,6 +122,10 @@ def make_counter() -> Any:
         with reading.unobserved():
             return _are_dense(values)
 
+    def is_sparse(value: Any) -> bool:
+        with reading.unobserved():
+            return type(value) in (torch.Tensor, torch.nn.Parameter) and value.layout is not torch.strided
+
     class Counter(TorchDispatchMode):
         cycles = 1
         flops = 0
@@ -176,7 +181,9 @@ def make_counter() -> Any:
             self.ops += 1
             self.written += _written(func, out)
             formula = flop_registry.get(func.overloadpacket)
-            if formula is not None:
+            if formula is not None and any(map(is_sparse, args)):
+                self.unknown += 1  # its formula takes all zeros for arithmetic
+            elif formula is not None:
                 shapes = [_shape(arg) for arg in args]
                 named = {name: _shape(arg) for name, arg in kwargs.items()}
                 self.flops += int(formula(*shapes, **named, out_val=_shape(out)))

@@ -129,6 +129,15 @@ def test_costly_operators_without_a_formula_lower_the_coverage():
     assert counter.unknown >= 1
 
 
+@pytest.mark.filterwarnings("ignore:Sparse")
+@pytest.mark.parametrize("layout", ["to_sparse", "to_sparse_csr"])
+def test_a_sparse_product_is_not_counted_as_if_it_were_dense(layout):
+    graph, x = getattr(torch.eye(64), layout)(), torch.ones(64, 8)
+    with flops.make_counter() as counter:
+        torch.sparse.mm(graph, x)
+    assert counter.flops == 0 and counter.unknown >= 1
+
+
 def test_operators_that_compute_little_do_not():
     with flops.make_counter() as counter:
         torch.ones(4) + 1
