@@ -80,13 +80,10 @@ def listed(parts: Sequence[str]) -> str:
 def computes_again(host: HostFeatures) -> bool:
     """Whether a good part of the step's operators compute what was computed before, on inputs that differ otherwise.
 
-    Where nearly all is, the program is given the same data again and again, as benchmarks are; but weights that learn
-    are others in each step, so what is computed again from them is so within one.
+    Where nearly all is, the program is given the same data again and again, as benchmarks are.
     """
     again = host.measurement.recomputation
-    if again is None or again.share < COMPUTED_AGAIN:
-        return False
-    return again.recurring < SAME_DATA or host.measurement.kind == "optimizer"
+    return again is not None and again.share >= COMPUTED_AGAIN and again.recurring < SAME_DATA
 
 
 def recomputed(host: HostFeatures) -> str:
