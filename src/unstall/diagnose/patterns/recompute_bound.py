@@ -77,6 +77,8 @@ class RecomputeBound(Pattern):
         again = host.measurement.recomputation
         if again is None or not again.frames or not health.computes_again(host):
             return None
+        if health.wastes_gradients(host):  # dropped first, as below; of a part that learns nothing all may recur
+            return None
         calling_s = again.operators * CALLED_OP_S
         taken_s = min(again.share * host.step_s, again.seconds + again.backward_s + calling_s)
         headroom = host.headroom_without(taken_s)
