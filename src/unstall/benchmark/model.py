@@ -111,9 +111,9 @@ def frames_of(path: Sequence[tuple[str, str, int]]) -> tuple[Frame, ...]:
 
 def _arithmetic(main: ProcessRecording, forwards: Spans, loop: Loop, chosen: Bools) -> dict[str, Any]:
     """The fields of the measurement that operators were counted for, a step; none where they were not."""
-    facts = main.facts.get("flops", [])
-    fields: dict[str, Any] = {"compiled": True} if any(fact.get("compiled") for fact in facts) else {}
-    counted = [fact for fact in facts if not fact.get("compiled")]
+    counted = _counted(main)
+    is_compiled = len(counted) < len(main.facts.get("flops", []))
+    fields: dict[str, Any] = {"compiled": True} if is_compiled else {}
     if not counted:
         return fields
     training = next((fact for fact in counted if fact["per"] == STEP.event), None)
@@ -133,9 +133,14 @@ def _arithmetic(main: ProcessRecording, forwards: Spans, loop: Loop, chosen: Boo
     }
 
 
+def _counted(main: ProcessRecording) -> list[Mapping[str, Any]]:
+    """All looks at operators, but for those at compiled functions, which show none."""
+    return [fact for fact in main.facts.get("flops", []) if not fact.get("compiled")]
+
+
 def operator_looks(main: ProcessRecording) -> list[Mapping[str, Any]]:
     """The early cycles in which operators were counted and timed: those of the training, where there are such."""
-    return _of_training([fact for fact in main.facts.get("flops", []) if not fact.get("compiled")])
+    return _of_training(_counted(main))
 
 
 def operators(main: ProcessRecording, device: str) -> list[OperatorLine]:

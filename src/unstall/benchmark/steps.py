@@ -364,18 +364,14 @@ def _move_validation(
         # From the epoch of the validation loader on, if there is one.
         since = max(lo, ends(own)[starts(own) < first].max(initial=lo))
         opened = starts(iters)[(starts(iters) >= since) & (starts(iters) <= first)]
-        asked = starts(nexts)[(starts(nexts) >= since) & (starts(nexts) <= first)]
-        if not len(opened) and not ((starts(nexts) >= since) & (starts(nexts) <= last)).any():
-            within = np.flatnonzero(_inside(spans, quiet[inside]))
-            calls_s = spans["self"][within] / 1e9
-            np.subtract.at(seconds[step], phase[within], calls_s)
-            seconds[step, validation] += calls_s.sum()
-            continue
-        first = opened.max() if len(opened) else (asked.max() if len(asked) else first)
-        within = (began >= first) & (ended <= last)
-        for index in np.flatnonzero(within):
-            seconds[step, phase[index]] -= spans["self"][index] / 1e9
-        seconds[step, validation] += last - first
+        asked = starts(nexts)[(starts(nexts) >= since) & (starts(nexts) <= last)]
+        early = asked[asked <= first]
+        first = opened.max() if len(opened) else (early.max() if len(early) else first)
+        has_loader = len(opened) or len(asked)
+        within = (began >= first) & (ended <= last) if has_loader else _inside(spans, quiet[inside])
+        moved = spans["self"][within] / 1e9
+        np.subtract.at(seconds[step], phase[within], moved)
+        seconds[step, validation] += last - first if has_loader else moved.sum()
     return np.clip(seconds, 0, None)
 
 

@@ -106,10 +106,10 @@ class GradientUse:
         for path, seconds in lines.items():
             for length in range(len(path), 0, -1):
                 way, inside = path[:length], path[length : length + 1]
-                called = self._called.get(way, ())
-                if address not in called:
-                    continue
-                if len(called) == 1 if model.forward is None else [frame[:2] for frame in inside] == [model.forward]:
+                called = self._called.get(way, set())
+                is_alone = model.forward is None and called == {address}
+                is_seen = address in called and any(frame[:2] == model.forward for frame in inside)
+                if is_alone or is_seen:
                     through[way] = through.get(way, 0.0) + seconds
                     break
         return through

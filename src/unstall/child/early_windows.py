@@ -234,7 +234,6 @@ class EarlyWindows:
         for root in self._models():
             more = gradients.facts(root, alive) if steps else {}  # where all gradients are there
             self.emit_fact("modules", per=self.key[0], root=id(root), modules=_module_table(root, states), **more)
-        self.marks.clear()
         if steps:
             self.roots.clear()
             self.optimizers.clear()

@@ -122,9 +122,9 @@ def make_counter() -> Any:
         with reading.unobserved():
             return _are_dense(values)
 
-    def is_sparse(value: Any) -> bool:
+    def any_sparse(values: Any) -> bool:
         with reading.unobserved():
-            return type(value) in (torch.Tensor, torch.nn.Parameter) and value.layout is not torch.strided
+            return any(map(reading.is_sparse, values))
 
     class Counter(TorchDispatchMode):
         cycles = 1
@@ -181,7 +181,7 @@ def make_counter() -> Any:
             self.ops += 1
             self.written += _written(func, out)
             formula = flop_registry.get(func.overloadpacket)
-            if formula is not None and any(map(is_sparse, args)):
+            if formula is not None and any_sparse(args):
                 self.unknown += 1  # its formula takes all zeros for arithmetic
             elif formula is not None:
                 shapes = [_shape(arg) for arg in args]

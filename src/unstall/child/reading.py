@@ -69,6 +69,13 @@ def is_dense(tensor: Any) -> bool:
     return is_own and tensor.layout is torch.strided and not (tensor.is_nested or tensor.is_quantized)
 
 
+def is_sparse(value: Any) -> bool:
+    """Whether a value is a tensor of torch's own classes that holds the numbers that are not zero, and their places."""
+    torch = sys.modules["torch"]
+    is_own = type(value) in (torch.Tensor, torch.nn.Parameter)
+    return is_own and str(value.layout).startswith("torch.sparse_")
+
+
 def modules(root: Any, prefix: str = "", known: set[int] | None = None) -> Iterator[tuple[str, Any]]:
     """Name and module of a ``torch.nn.Module`` and all in it, each once, as ``named_modules`` gives them."""
     known = set() if known is None else known

@@ -20,7 +20,6 @@ from unstall.child import reading
 _SCALARS = (int, float, complex, bool, str, type(None))
 _CONSTANTS = ("dtype", "layout", "device", "memory_format")
 """Classes of torch whose instances stand for themselves."""
-_SPARSE = ("sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc")
 _FAR_MORE = 4
 _UNWRITTEN = ("empty", "new_empty")
 """Names of operators whose results nobody has written yet."""
@@ -48,7 +47,6 @@ class Contents:
         self._tensors = (torch.Tensor, torch.nn.Parameter)
         self._sequences = (tuple, list, torch.Size)
         self._constants = tuple(getattr(torch, name) for name in _CONSTANTS)
-        self._sparse = tuple(getattr(torch, name) for name in _SPARSE if hasattr(torch, name))
         self._met_sparse = False
         self._objects: dict[int, tuple[weakref.ref[Any], int]] = {}
         self._numbers = itertools.count(1)
@@ -89,7 +87,7 @@ class Contents:
     def _of_tensor(self, tensor: Any, anew: bool) -> Hashable:
         if tensor.device.type != "cpu":
             raise Unknown
-        if tensor.layout in self._sparse:
+        if reading.is_sparse(tensor):
             return self._of_sparse(tensor)
         if not reading.is_dense(tensor):
             raise Unknown

@@ -97,12 +97,12 @@ class Zeros:
             return None
         import ctypes  # torch has imported it already
 
-        self._left -= size
         strides = [each * stride for stride in tensor.stride()]
         extent = each + sum((length - 1) * stride for length, stride in zip(tensor.shape, strides))
         offset = each * tensor.storage_offset()
         if offset + extent > tensor.untyped_storage().nbytes():  # given back already, as a sharded parameter's is
             return None
+        self._left -= size
         start = self._address(tensor) + offset
         memory = (ctypes.c_char * extent).from_address(start)
         return self._numpy.ndarray(tuple(tensor.shape), dtype, memory, 0, strides)

@@ -17,13 +17,13 @@ from unstall.diagnose.thresholds import (
     VERY_FEW_STEPS,
     VERY_UNSURE_SPREAD,
 )
+from unstall.diagnose.vocabulary import TENSOR_CONSTRUCTORS
 from unstall.records.measurements import Measurement
 from unstall.records.report import Finding
 from unstall.records.run import Utilization
 from unstall.records.vocabulary import MODEL_PHASES, WITHOUT_CULPRIT
 from unstall.text.units import percent
 
-_MAKE_TENSORS = frozenset(("tensor", "as_tensor", "Tensor", "FloatTensor", "DoubleTensor", "LongTensor", "IntTensor"))
 _OF_LISTS = "if that line makes a tensor of a list: torch reads lists item by item, so give it numpy.array(list)"
 
 
@@ -70,7 +70,7 @@ def _with_known_cure(finding: Finding) -> Finding:
     if culprit is None or set(MODEL_PHASES).intersection(finding.phases):
         return finding
     called = {call.rpartition(".")[2] for call in source.calls_at(culprit.file, culprit.line)}
-    if called.isdisjoint(_MAKE_TENSORS):
+    if called.isdisjoint(TENSOR_CONSTRUCTORS):
         return finding
     return msgspec.structs.replace(finding, advice=[*finding.advice, _OF_LISTS])
 

@@ -107,7 +107,7 @@ def multiplies_zeros(host: HostFeatures) -> bool:
 
 
 def zeros_s(host: HostFeatures) -> float:
-    """Seconds a step that it does."""
+    """Seconds a step that go into multiplying by zeros."""
     found = host.measurement.zero_products
     if found is None:
         return 0.0

@@ -7,6 +7,11 @@ from collections.abc import Iterable, Sequence
 
 from unstall.records.observations import Frame
 
+TENSOR_CONSTRUCTORS = frozenset(
+    ("tensor", "as_tensor", "Tensor", "FloatTensor", "DoubleTensor", "LongTensor", "IntTensor")
+)
+"""Functions and classes of torch that make a tensor of a list, and read it item by item."""
+
 _CALLBACK_LIBRARIES = re.compile(
     r"[/\\](matplotlib|seaborn|plotly|tensorboard|tensorboardX|wandb|mlflow|comet_ml|neptune|clearml|aim|torchmetrics|"
     r"torcheval)[/\\]|[/\\]sklearn[/\\]metrics[/\\]|[/\\]torch[/\\]utils[/\\]tensorboard[/\\]"

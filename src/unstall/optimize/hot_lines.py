@@ -13,6 +13,9 @@ from unstall.optimize.source.errors import SourceError
 from unstall.optimize.thresholds import LEAST_LINE
 from unstall.records.report import Hotspot
 
+Part = cst.FunctionDef | cst.Module
+"""A function, or the top level of a file."""
+
 _FETCH = "_utils/fetch.py"
 
 
@@ -48,15 +51,26 @@ def by_function(
     context: RemedyContext, files: Mapping[Path, Mapping[int, float]]
 ) -> dict[tuple[Path, cst.FunctionDef], dict[int, float]]:
     """The same of shares by file and line; lines that no function holds are left out."""
-    functions: dict[tuple[Path, cst.FunctionDef], dict[int, float]] = {}
+    parts = _by_part(context, files)
+    return {(path, part): lines for (path, part), lines in parts.items() if isinstance(part, cst.FunctionDef)}
+
+
+def hot_parts(context: RemedyContext) -> dict[tuple[Path, Part], dict[int, float]]:
+    """The same with the file itself for hot lines that are in no function."""
+    return _by_part(context, hot_files(context))
+
+
+def _by_part(
+    context: RemedyContext, files: Mapping[Path, Mapping[int, float]]
+) -> dict[tuple[Path, Part], dict[int, float]]:
+    parts: dict[tuple[Path, Part], dict[int, float]] = {}
     for path, of_line in files.items():
         with suppress(SourceError):
             module = context.sources.module(path)
             for line, share in of_line.items():
-                function = module.innermost(line, cst.FunctionDef)
-                if function is not None:
-                    functions.setdefault((path, function), {})[line] = share
-    return functions
+                part = module.innermost(line, cst.FunctionDef) or module.tree
+                parts.setdefault((path, part), {})[line] = share
+    return parts
 
 
 def _of_step(context: RemedyContext, spot: Hotspot) -> float:

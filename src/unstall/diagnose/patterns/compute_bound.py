@@ -48,7 +48,7 @@ from unstall.diagnose.thresholds import (
     TIE,
     WORTH,
 )
-from unstall.records.measurements import ModuleMeasurement
+from unstall.records.measurements import ModuleMeasurement, ZeroProducts
 from unstall.records.report import Culprit, Finding, NextStep
 from unstall.records.run import Utilization
 from unstall.records.vocabulary import BACKWARD, FORWARD, MODEL_PHASES, OPTIMIZER
@@ -163,7 +163,7 @@ class ComputeBound(Pattern):
             headroom=host.headroom_without(_waste(host, cause, suspects)),
             confidence="low" if waits_unrecorded(host.measurement) else "high" if sure else "medium",
             evidence=_evidence(host, cause, suspects),
-            advice=[_advice(host, cause, suspects)],
+            advice=[_advice(cause, suspects)],
         )
 
     def on_device(self, device: TraceFeatures) -> Finding | None:
@@ -242,10 +242,13 @@ class _Suspects(NamedTuple):
     gradient: CostlyGradient | None
     update: Culprit | None
     """The function that holds the optimizer's time, where that is the program's own and not a library's."""
+    products: ZeroProducts | None
+    """Products with zeros."""
 
     @classmethod
     def of(cls, host: HostFeatures) -> _Suspects:
-        return cls(dominant_module(host), costly_gradient(host), host.own_update)
+        products = host.measurement.zero_products if multiplies_zeros(host) else None
+        return cls(dominant_module(host), costly_gradient(host), host.own_update, products)
 
 
 def _cause(host: HostFeatures, suspects: _Suspects) -> str | None:
@@ -256,7 +259,7 @@ def _cause(host: HostFeatures, suspects: _Suspects) -> str | None:
         return "gradients"
     if computes_on_padding(host):
         return "padding"
-    if multiplies_zeros(host) and suspects.gradient is None:  # a slice's gradient is mostly zeros, too
+    if suspects.products is not None and suspects.gradient is None:  # a slice's gradient is mostly zeros, too
         return "zeros"
     optimizer, passes = host.phase_s(OPTIMIZER.name), (host.phase_s(FORWARD.name), host.phase_s(BACKWARD.name))
     if optimizer > min(DEAR_OPTIMIZER * host.model_s, max(passes)):
@@ -357,8 +360,7 @@ def _culprit(host: HostFeatures, cause: str, suspects: _Suspects) -> Culprit | N
         return culprit_at(model.file, model.line, host.share(BACKWARD.name), via)
     if cause == "padding" and (collate := _collate(host)) is not None:
         return collate
-    products = host.measurement.zero_products
-    if cause == "zeros" and products is not None and products.frames:
+    if cause == "zeros" and (products := suspects.products) is not None:
         frame = products.frames[-1]
         return culprit_at(frame.file, frame.line, zeros_s(host) / host.step_s)
     if cause == "backward" and (gradient := suspects.gradient) is not None:
@@ -389,9 +391,8 @@ def _thread_setter(host: HostFeatures) -> Culprit | None:
     return None
 
 
-def _advice(host: HostFeatures, cause: str, suspects: _Suspects) -> str:
-    products = host.measurement.zero_products
-    top, gradient = suspects.module, suspects.gradient
+def _advice(cause: str, suspects: _Suspects) -> str:
+    top, gradient, products = suspects.module, suspects.gradient, suspects.products
     name = f"{top.name} ({top.type})" if top else "the model"
     return {
         "precision": "use float32 (model.float(), no set_default_dtype(float64)), or bfloat16",

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from pathlib import Path
 
 import libcst as cst
 
 from unstall.optimize.context import RemedyContext
-from unstall.optimize.hot_lines import hot_files
+from unstall.optimize.hot_lines import Part, hot_parts
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
-from unstall.optimize.source.errors import SourceError
 from unstall.optimize.source.listed import by_arrays, listed_tensors
 from unstall.optimize.thresholds import LEAST_SHARE, READING_LISTS_SAVES
 from unstall.text.units import percent
@@ -31,27 +29,13 @@ class ListedTensors(Remedy):
 
     def propose(self, context: RemedyContext) -> list[Proposal]:
         return proposals_of(
-            (
-                (path, part, of_line)
-                for path, of_line in hot_files(context).items()
-                for part in _parts(context, path, of_line)
-            ),
-            lambda candidate: _proposal(context, *candidate),
+            hot_parts(context).items(),
+            lambda candidate: _proposal(context, *candidate[0], candidate[1]),
             _NONE,
         )
 
 
-def _parts(context: RemedyContext, path: Path, lines: Iterable[int]) -> list[cst.FunctionDef | cst.Module]:
-    """The functions that the lines are in, or the whole file where one is in none."""
-    with suppress(SourceError):
-        module = context.sources.module(path)
-        return list(dict.fromkeys(module.innermost(line, cst.FunctionDef) or module.tree for line in lines))
-    return []
-
-
-def _proposal(
-    context: RemedyContext, path: Path, part: cst.FunctionDef | cst.Module, of_line: Mapping[int, float]
-) -> Proposal:
+def _proposal(context: RemedyContext, path: Path, part: Part, of_line: Mapping[int, float]) -> Proposal:
     module = context.sources.module(path)
     name = part.name.value if isinstance(part, cst.FunctionDef) else path.stem
     calls = list(listed_tensors(module, part))

@@ -6,14 +6,12 @@ from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
+from unstall.diagnose.vocabulary import TENSOR_CONSTRUCTORS
 from unstall.optimize.source.edit import Edit, edited
 from unstall.optimize.source.module import SourceModule, number_of
 from unstall.optimize.source.toplevel import with_runtime
 
-_CONSTRUCTORS = {
-    f"torch.{name}"
-    for name in ("tensor", "as_tensor", "Tensor", "FloatTensor", "DoubleTensor", "LongTensor", "IntTensor")
-}
+_CONSTRUCTORS = {f"torch.{name}" for name in TENSOR_CONSTRUCTORS}
 
 
 def listed_tensors(module: SourceModule, part: cst.FunctionDef | cst.Module) -> Iterator[cst.Call]:
