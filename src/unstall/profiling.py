@@ -103,8 +103,8 @@ def _begin_recording() -> Path:
 
 def _end_recording() -> None:
     global _own_directory
-    if _own_directory is not None:
-        recording.native.close()
+    if _own_directory is not None and _installed is not None:
+        _installed.close()
         _own_directory = None
 
 

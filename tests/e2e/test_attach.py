@@ -80,6 +80,41 @@ def test_a_slow_loader_is_named_from_outside(workspace):
     assert running.process.poll() is None  # it goes on
 
 
+@pytest.mark.skipif(not hasattr(sys, "remote_exec"), reason="Python 3.14 and later run a script in another process")
+def test_a_slow_loader_is_recorded_from_inside(workspace):
+    workspace.write("train.py", SLOW_LOADER)
+    running = started(workspace, sys.executable, "train.py")
+    for _ in range(2):  # it may be asked again
+        result = attached(workspace, running.process.pid, "--record", "--duration", "8s")
+        assert result.returncode == 0, result.stderr
+        report = json.loads(result.stdout)
+        verdict = report["verdict"]
+        assert (verdict["pattern"], verdict["culprit"]["function"]) == ("input-bound", "Photos.__getitem__")
+        assert (report["run"]["attached"], report["run"]["exit_code"]) == (True, None)
+        assert report["run"]["steps"] > 10
+        assert verdict["ceiling"]["value"] > 2
+        assert running.process.poll() is None  # it goes on
+    running.process.terminate()
+    assert running.process.communicate() in [("", ""), (None, None), (b"", b"")]
+
+
+@pytest.mark.skipif(hasattr(sys, "remote_exec"), reason="this Python can run a script in another process")
+def test_a_python_that_cannot_be_recorded_is_one_line(workspace):
+    running = workspace.start([sys.executable, "-c", "import time; time.sleep(100)"])
+    result = attached(workspace, running.process.pid, "--record")
+    said = f"unstall: process {running.process.pid} has a Python before 3.14: look at it from outside, without --record"
+    assert (result.returncode, result.stdout, result.stderr.strip()) == (2, "", said)
+
+
+def test_a_page_is_made_of_a_recording_alone(workspace):
+    result = subprocess.run(
+        [sys.executable, "-m", "unstall", "attach", "--html", "page.html", "1"],
+        capture_output=True, text=True, cwd=workspace.folder, timeout=60, check=False,
+    )  # fmt: skip
+    assert (result.returncode, result.stderr.count("\n")) == (2, 1)
+    assert "--html is for --record" in result.stderr
+
+
 def test_where_the_ranks_of_a_hung_program_stand(workspace):
     workspace.write("train.py", HANGS)
     running = started(

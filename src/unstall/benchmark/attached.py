@@ -51,10 +51,10 @@ def look(pid: int, directory: Path, duration_s: float, on_poll: Callable[[float]
     Raises:
         CannotAttach: there is no such process, or it may not be read.
     """
-    command = _command(pid)
+    command = read_command(pid)
     monitor, sampler = ResourceMonitor(pid), Sampler(pid, directory, pause_s=0.3)
     began = now = time.monotonic()
-    threads_before = {child: _thread_cpu(child) for child in _tree(pid)}
+    threads_before = {child: _thread_cpu(child) for child in process_tree(pid)}
     try:
         while now - began < duration_s and sampler.failure is None and psutil.pid_exists(pid):
             sampler.poll(now)
@@ -83,7 +83,7 @@ def look(pid: int, directory: Path, duration_s: float, on_poll: Callable[[float]
     )
 
 
-def _command(pid: int) -> list[str]:
+def read_command(pid: int) -> list[str]:
     """Its command line. Raises CannotAttach where it may not be read from outside."""
     try:
         command = psutil.Process(pid).cmdline()
@@ -97,7 +97,8 @@ def _command(pid: int) -> list[str]:
     return command
 
 
-def _tree(pid: int) -> list[int]:
+def process_tree(pid: int) -> list[int]:
+    """It and its descendants; none where it has ended."""
     try:
         return [pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))]
     except psutil.Error:

@@ -30,9 +30,9 @@ def unrecorded(command: Sequence[str]) -> str | None:
 
 def _options(command: Sequence[str]) -> set[str]:
     """The letters of the interpreter's options; none for a command that is no Python."""
-    words = list(command) if _is_python(command[0]) else [*_shebang(command[0]), *command]
+    words = list(command) if is_python(command[0]) else [*_shebang(command[0]), *command]
     letters: set[str] = set()
-    if not _is_python(words.pop(0)):
+    if not is_python(words.pop(0)):
         return letters
     while words:
         word = words.pop(0)
@@ -49,7 +49,8 @@ def _options(command: Sequence[str]) -> set[str]:
     return letters
 
 
-def _is_python(path: str) -> bool:
+def is_python(path: str) -> bool:
+    """Whether an executable is called as Python is."""
     return _PYTHON.fullmatch(os.path.basename(path)) is not None
 
 

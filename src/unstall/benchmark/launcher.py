@@ -76,6 +76,8 @@ class ProgramExit:
     observation: Observation
     unrecorded: str | None = None
     """Why the program's first process could not be recorded, if it is known before."""
+    goes_on: bool = False
+    """Whether it is a part of a program that was running before, and may go on: then the status means nothing."""
 
 
 def environment(command: Sequence[str], directory: Path, options: RecordingOptions) -> dict[str, str]:

@@ -98,6 +98,12 @@ class Child:
         self.directory, self.pid, self.wanted = directory, 0, True
         self.watch()
 
+    def close(self) -> None:
+        """End this process's recording, and do not begin another by itself; ``move`` does."""
+        native.close()
+        native.watch(None, False)
+        self.pid, self.wanted = 0, False
+
     def watch(self) -> None:
         """Look at the first calls of each seam, from here on."""
         from unstall.child.watcher import Watcher

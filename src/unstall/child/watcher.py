@@ -11,7 +11,7 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from unstall.child import device_calls, handlers, reading, recording, seams
+from unstall.child import device_calls, handlers, ownpackage, reading, recording, seams
 from unstall.child.device_calls import DeviceCalls
 from unstall.child.early_windows import EarlyWindows
 
@@ -82,8 +82,8 @@ class Watcher:
         self._note(name, count, first, second)
         self.windows.event(name, first, second, count)
         if control == PROBE and frame is not None:
-            from unstall.child import retention
-
+            with ownpackage.ours():
+                from unstall.child import retention
             recording.native.control(0)
             self.emit_fact("probe", seam=name, found=retention.probe(frame))
         elif control == SAMPLE:

@@ -28,6 +28,8 @@ class RunContext:
     notes: list[str] = field(default_factory=list)
     modules: bool = False
     """Whether the time of each module was asked for."""
+    attached: bool = False
+    """Whether it was recorded while it was running already."""
 
 
 def info(run: RunContext, notes: list[str], measurement: Measurement | None) -> RunInfo:
@@ -42,6 +44,7 @@ def info(run: RunContext, notes: list[str], measurement: Measurement | None) -> 
         exit_code=None if observation.stopped else run.exit_code,
         environment=run.environment,
         warmup_steps=measurement.warmup if measurement else 0,
+        attached=run.attached,
         world_size=max(measurement.world_size, len(measurement.ranks)) if measurement else 1,
         notes=notes,
     )

@@ -23,6 +23,8 @@ class RunInfo(msgspec.Struct, kw_only=True, frozen=True):
     environment: Mapping[str, Any]
     warmup_steps: int = 0
     world_size: int = 1
+    attached: bool = False
+    """Whether it was recorded while it was running already, for a part of it: ``unstall attach --record``."""
     notes: Sequence[str] = msgspec.field(default_factory=list)
     """What could not be measured, and why; said plainly, one line each."""
 

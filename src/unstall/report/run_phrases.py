@@ -154,7 +154,7 @@ def run(report: Report) -> list[str]:
     if info.world_size > 1:
         phrases.append(f"{info.world_size} ranks")
     phrases.append(f"{units.seconds(info.duration_s)} in all")
-    phrases.append(exit_phrase(info.exit_code))
+    phrases.append("attached" if info.attached else exit_phrase(info.exit_code))
     return phrases
 
 

@@ -92,7 +92,7 @@ def _fill(page: Page, report: Report, limits: _Limits) -> None:
 
 
 def _verdict(page: Page, report: Report, limits: _Limits) -> None:
-    page.rule(f"unstall {report.kind}")
+    page.rule("unstall attach --record" if report.run.attached else f"unstall {report.kind}")
     page.paragraph(wording.headline(report), f"bold {_verdict_colour(report)}")
 
 

@@ -149,6 +149,9 @@ def _surer(report: Report, command: str) -> NextCommand:
     others = report.utilization.other_processes_cores
     if units.known(others) and others >= BUSY_CORES:
         return NextCommand("other processes took the cores; when they are done:", f"unstall run {command}")
+    if report.run.attached:
+        longer = f"unstall attach --record --duration {2 * report.run.duration_s:.0f}s PID"
+        return NextCommand("low confidence: record for longer:", longer)
     if report.run.exit_code is not None:  # it ended by itself, so asking for more would get no more
         why = "low confidence: give the program more epochs or data, then:"
         return NextCommand(why, f"unstall run {command}")

@@ -64,6 +64,27 @@ def test_what_runs_in_the_program_needs_not_the_name(python, tmp_path, extension
     assert out == ["theirs", str(tmp_path / "unstall.py")]
 
 
+def test_a_look_at_what_is_kept_needs_no_unstall_in_the_programs_environment(python, tmp_path):
+    (tmp_path / "program.py").write_text(
+        "from unstall.child.recording import native\n"
+        "from unstall.child.watcher import PROBE, Watcher\n"
+        "facts = []\n"
+        "watcher = Watcher(lambda kind, **fact: facts.append((kind, fact)), {'flops': False})\n"
+        "watcher(native.intern('~no seam'), PROBE, None, None)\n"
+    )
+    out = python(
+        "import sys\n"
+        "class OfAnotherEnvironment:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'unstall':\n"
+        "            raise ModuleNotFoundError(name)\n"
+        "sys.meta_path.insert(0, OfAnotherEnvironment())\n"
+        "from program import facts\n"
+        "print([kind for kind, _ in facts], 'unstall' in sys.modules)\n"
+    )
+    assert out == ["['site', 'probe'] False"]
+
+
 def test_the_programs_own_unstall_reaches_the_recorder_that_runs(python, tmp_path):
     copy = tmp_path / "copy"
     (copy / "unstall" / "child").mkdir(parents=True)

@@ -49,7 +49,7 @@ SAME = {
     "--json": (set(VERBS) - _WITHOUT_OUTPUTS, "FILE|-"),
     "--markdown": (set(VERBS) - _WITHOUT_OUTPUTS, "FILE|-"),
     "--md": (set(VERBS) - _WITHOUT_OUTPUTS, "FILE|-"),
-    "--html": ({"run", "simplify", "optimize", "trace", "report"}, "FILE|-"),
+    "--html": ({"run", "attach", "simplify", "optimize", "trace", "report"}, "FILE|-"),
     "--ledger": ({"run", "simplify", "optimize", "history", "compare", "next"}, "FILE|URL"),
     "--sandbox": ({"simplify", "data", "optimize", "prove", "gate"}, None),
     "--allow-network-writes": ({"simplify", "data", "optimize", "prove", "gate"}, None),

@@ -9,8 +9,8 @@ import os
 import sys
 
 
-def _start(folder: str, module: str, errors: str) -> None:
-    """Start a part of unstall in this process; what goes wrong is a line in the file ``errors``.
+def start(folder: str, module: str, errors: str, *arguments: str) -> None:
+    """Call ``start(*arguments)`` of a part of unstall in this process; an error is a line in the file ``errors``.
 
     The name ``unstall`` is the package's only meanwhile: a program may have a module of its own by that name.
     """
@@ -19,7 +19,7 @@ def _start(folder: str, module: str, errors: str) -> None:
         import importlib
 
         _find_unstall(folder)
-        importlib.import_module(module).start()
+        importlib.import_module(module).start(*arguments)
         importlib.import_module("unstall.child.ownpackage").install()
     except Exception as error:
         try:
@@ -59,12 +59,16 @@ def _chain_sitecustomize(folder: str) -> None:
     import sitecustomize  # type: ignore[import-not-found]  # noqa: F401
 
 
-_here = os.path.dirname(os.path.abspath(__file__))
-_sandbox, _recording = os.environ.get("UNSTALL_SANDBOX"), os.environ.get("UNSTALL_RUN_DIR")
-if _sandbox:
-    _start(_here, "unstall.child.sandbox.start", os.path.join(_sandbox, "notes", f"refused-{os.getpid()}.txt"))
-if _recording:
-    _start(
-        _here, os.environ.get("UNSTALL_CHILD", "unstall.child.main"), os.path.join(_recording, "bootstrap-error.txt")
-    )
-_chain_sitecustomize(_here)
+def _start_up(folder: str) -> None:
+    """What the environment asks for, and then the sitecustomize of somebody else."""
+    sandbox, recording = os.environ.get("UNSTALL_SANDBOX"), os.environ.get("UNSTALL_RUN_DIR")
+    if sandbox:
+        start(folder, "unstall.child.sandbox.start", os.path.join(sandbox, "notes", f"refused-{os.getpid()}.txt"))
+    if recording:
+        errors = os.path.join(recording, "bootstrap-error.txt")
+        start(folder, os.environ.get("UNSTALL_CHILD", "unstall.child.main"), errors)
+    _chain_sitecustomize(folder)
+
+
+if __name__ == "sitecustomize":  # and not what runs it for ``start`` in a program that runs already
+    _start_up(os.path.dirname(os.path.abspath(__file__)))

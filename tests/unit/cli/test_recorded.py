@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unstall.cli.run import _keep_traceback
+from unstall.cli.recorded import _keep_traceback
 
 
 def fail(folder):
