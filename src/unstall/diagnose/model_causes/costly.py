@@ -1,0 +1,196 @@
+"""What is needed, and could cost less: an update, a gradient, threads, a layer."""
+
+from __future__ import annotations
+
+from unstall.child.seams import optimizer
+from unstall.child.user_files import is_program_file
+from unstall.diagnose import source
+from unstall.diagnose.blame import culprit_at
+from unstall.diagnose.dominant_module import own_share
+from unstall.diagnose.features import HostFeatures
+from unstall.diagnose.model_causes.base import ModelCause, Suspects, share_of_forward
+from unstall.diagnose.patterns.base import BY_REWRITING, UsualRemedy
+from unstall.diagnose.thresholds import (
+    DEAR_OPTIMIZER,
+    IDLE_TEAM,
+    MOSTLY_COUNTED,
+    POOR_RATE,
+    QUIET,
+    SPARE_CORE,
+)
+from unstall.records.measurements import ModuleMeasurement
+from unstall.records.report import Culprit
+from unstall.records.vocabulary import BACKWARD, FORWARD, OPTIMIZER
+from unstall.threshold import Range
+
+
+class Update(ModelCause):
+    """The optimizer costs more than forward or backward."""
+
+    name = "optimizer"
+    sure = True
+    by_hand = "update with fused=True, and let zero_grad() drop the gradients: no set_to_none=False"
+    calibration = Range(0.8, 1.0, 6.0, "a sparse update also frees backward: one program, 5.8")
+    usual_remedy = UsualRemedy(
+        "a fused or sparse update",
+        Range(0.0, 0.2, 0.9, "the weights are read and written still; sparse ones are not"),
+    )
+
+    def is_found(self, host: HostFeatures, suspects: Suspects) -> bool:
+        passes = (host.phase_s(FORWARD.name), host.phase_s(BACKWARD.name))
+        return host.phase_s(OPTIMIZER.name) > min(DEAR_OPTIMIZER * host.model_s, max(passes))
+
+    def waste_s(self, host: HostFeatures, suspects: Suspects) -> float:
+        return host.phase_s(OPTIMIZER.name)
+
+    def culprit(self, host: HostFeatures, suspects: Suspects) -> Culprit | None:
+        return suspects.update or host.caller(optimizer.STEP, share=host.share(OPTIMIZER.name))
+
+    def advice(self, suspects: Suspects) -> str:
+        if suspects.update is not None:
+            return "compute less in the program's own update, or for several parameters at once"
+        return "a cheaper update: fused=True or foreach=True, sparse gradients for large embeddings"
+
+
+class Backward(ModelCause):
+    """One line's gradient costs far more than what it computes."""
+
+    name = "backward"
+    sure = True
+    by_hand = "take all parts of a tensor at once: `unbind`, `split`, one index for all; sparse=True for embeddings"
+    calibration = Range(
+        0.7, 1.0, 1.6, "one early step says how backward is divided; what it fills is read again elsewhere"
+    )
+    usual_remedy = UsualRemedy(
+        "an operator with a cheaper gradient", Range(0.0, 0.15, 0.7, "the gradient itself is still needed")
+    )
+
+    def is_found(self, host: HostFeatures, suspects: Suspects) -> bool:
+        # A convolution is costly in forward, too: it is the kernel, not its gradient.
+        return suspects.gradient is not None and not _convolves(suspects.module)
+
+    def waste_s(self, host: HostFeatures, suspects: Suspects) -> float:
+        assert suspects.gradient is not None
+        return suspects.gradient.share * host.step_s
+
+    def culprit(self, host: HostFeatures, suspects: Suspects) -> Culprit | None:
+        gradient = suspects.gradient
+        assert gradient is not None
+        return culprit_at(gradient.frame.file, gradient.frame.line, gradient.share)
+
+    def evidence(self, host: HostFeatures, suspects: Suspects) -> list[str]:
+        assert suspects.gradient is not None
+        return [suspects.gradient.sentence]
+
+    def advice(self, suspects: Suspects) -> str:
+        assert suspects.gradient is not None
+        return suspects.gradient.advice
+
+
+class IdleCores(ModelCause):
+    """torch computes on few threads, and cores are idle."""
+
+    name = "threads"
+    calibration = Range(0.3, 1.0, 1.1, "there are no more cores; the zoo's twin gains 0.7 of it")
+    usual_remedy = UsualRemedy(
+        "all cores for torch", Range(0.0, 0.4, 0.95, "operators scale less than their threads: zoo 0.2")
+    )
+
+    def is_found(self, host: HostFeatures, suspects: Suspects) -> bool:
+        leaves_cores = _idle_cores(host) >= SPARE_CORE and "cuda" not in host.measurement.model.device
+        # A limit on threads may be meant, a layer of the program's own that costs more is not.
+        top = suspects.module
+        own = top is not None and is_program_file(top.file)
+        return leaves_cores and not (own and _module_s(host, suspects) > self.waste_s(host, suspects))
+
+    def waste_s(self, host: HostFeatures, suspects: Suspects) -> float:
+        threads = host.measurement.model.threads
+        return host.model_s * (1 - threads / (threads + _idle_cores(host)))
+
+    def culprit(self, host: HostFeatures, suspects: Suspects) -> Culprit | None:
+        """The line of the user's that limits torch's threads, if it is in a file that the loop runs through."""
+        for file in dict.fromkeys(site.file for site in host.measurement.sites):
+            for line in source.lines_calling(file, "set_num_threads"):
+                return culprit_at(file, line, host.share(FORWARD.name))
+        return super().culprit(host, suspects)
+
+    def evidence(self, host: HostFeatures, suspects: Suspects) -> list[str]:
+        measured, idle = host.measurement, f"{_idle_cores(host):.1f} of them are idle"
+        return [f"torch computes on {measured.model.threads} of {measured.cores:g} cores; {idle}"]
+
+    def advice(self, suspects: Suspects) -> str:
+        return "let torch use the cores: remove torch.set_num_threads / OMP_NUM_THREADS"
+
+
+class _Disproportion(ModelCause):
+    """A module out of all proportion."""
+
+    def waste_s(self, host: HostFeatures, suspects: Suspects) -> float:
+        return _module_s(host, suspects)
+
+    def evidence(self, host: HostFeatures, suspects: Suspects) -> list[str]:
+        return share_of_forward(host, suspects)
+
+
+class Kernel(_Disproportion):
+    """It is a convolution."""
+
+    name = "kernel"
+    by_hand = "look for a cheaper operator or shape; for convolutions, try memory_format=torch.channels_last"
+    usual_remedy = UsualRemedy("a cheaper kernel", Range(0.0, 0.3, 0.8, BY_REWRITING))
+
+    def is_found(self, host: HostFeatures, suspects: Suspects) -> bool:
+        return _convolves(suspects.module)
+
+    def advice(self, suspects: Suspects) -> str:
+        return f"make {_named(suspects)} cheaper: a smaller kernel, downsampling before it, depthwise-separable"
+
+
+class Layer(_Disproportion):
+    """It is another layer, or all of the model computes at a rate far below the machine's peak."""
+
+    name = "model"
+    by_hand = "write it with the library's fused operator, e.g. scaled_dot_product_attention"
+
+    def is_found(self, host: HostFeatures, suspects: Suspects) -> bool:
+        if suspects.module is not None:
+            return True
+        measured, efficiency = host.measurement, host.efficiency
+        coverage = measured.model.flops_coverage or 0.0
+        undisturbed = measured.other_cores < QUIET * measured.cores  # else the rate tells of the neighbours
+        return efficiency is not None and efficiency < POOR_RATE and coverage > MOSTLY_COUNTED and undisturbed
+
+    def waste_s(self, host: HostFeatures, suspects: Suspects) -> float:
+        if suspects.module is not None:
+            return super().waste_s(host, suspects)
+        # At the machine's peak the arithmetic alone would be left.
+        return host.phase_s(FORWARD.name, BACKWARD.name) * (1 - (host.efficiency or 0.0))
+
+    def advice(self, suspects: Suspects) -> str:
+        return f"make {_named(suspects)} cheaper: a fused operator (scaled_dot_product_attention), a smaller size"
+
+
+def _convolves(module: ModuleMeasurement | None) -> bool:
+    return module is not None and "Conv" in module.type
+
+
+def _named(suspects: Suspects) -> str:
+    return f"{suspects.module.name} ({suspects.module.type})" if suspects.module else "the model"
+
+
+def _module_s(host: HostFeatures, suspects: Suspects) -> float:
+    """Seconds a step of the module that is out of proportion."""
+    assert suspects.module is not None
+    return host.phase_s(FORWARD.name, BACKWARD.name) * own_share(host.measurement.modules, suspects.module)
+
+
+def _idle_cores(host: HostFeatures) -> float:
+    """Cores that torch leaves idle by computing on few threads; what loader workers use is not idle.
+
+    What other programs take counts as idle: they come and go, and a limit on threads stays.
+    """
+    measured = host.measurement
+    threads = measured.model.threads
+    if not 0 < threads < IDLE_TEAM * measured.cores / max(1, len(measured.ranks)):
+        return 0.0
+    return max(0.0, measured.cores - max(host.used_cores, threads)) / max(1, len(measured.ranks))
