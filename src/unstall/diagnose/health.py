@@ -80,10 +80,19 @@ def listed(parts: Sequence[str]) -> str:
 def computes_again(host: HostFeatures) -> bool:
     """Whether a good part of the step's operators compute what was computed before, on inputs that differ otherwise.
 
-    Where nearly all is, the program is given the same data again and again, as benchmarks are.
+    Where nearly all is, the program is given the same data again and again, as benchmarks are; but weights that learn
+    are others in each step, so what is computed again from them is so within one.
     """
     again = host.measurement.recomputation
-    return again is not None and again.share >= COMPUTED_AGAIN and again.recurring < SAME_DATA
+    if again is None or again.share < COMPUTED_AGAIN:
+        return False
+    return host.measurement.kind == "optimizer" or not nearly_all_recurs(host)
+
+
+def nearly_all_recurs(host: HostFeatures) -> bool:
+    """Whether nearly all that operators compute is computed more than once."""
+    again = host.measurement.recomputation
+    return again is not None and again.recurring >= SAME_DATA
 
 
 def recomputed(host: HostFeatures) -> str:

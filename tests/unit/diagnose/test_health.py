@@ -69,8 +69,13 @@ def test_what_is_computed_again_is_not_healthy(code):
     again = Recomputation((place,), 1.0, 0.04, 12, 0.0, share=0.4, recurring=0.5)
     finding = verdict(TRAINING, COMPUTING, recomputation=again)
     assert (finding.pattern, finding.cause) == ("recompute-bound", "same-inputs")
-    for other in ({"share": 0.1}, {"recurring": 0.99}):
-        assert verdict(TRAINING, COMPUTING, recomputation=msgspec.structs.replace(again, **other)).pattern == "healthy"
+    few, nearly_all = (msgspec.structs.replace(again, **other) for other in ({"share": 0.1}, {"recurring": 0.99}))
+    assert verdict(TRAINING, COMPUTING, recomputation=few).pattern == "healthy"
+    assert verdict(TRAINING, COMPUTING, recomputation=nearly_all).pattern == "recompute-bound"
+    once_a_step = verdict(TRAINING, COMPUTING, recomputation=nearly_all)
+    assert once_a_step.advice[0] == "compute it once in a step, and use the result wherever it is needed"
+    same_data = verdict({"forward": 0.1}, COMPUTING, recomputation=nearly_all, kind="forward")
+    assert same_data.pattern == "healthy"  # as a benchmark of inference
 
 
 def test_a_batch_of_padding_is_not_healthy():

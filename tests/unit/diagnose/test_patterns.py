@@ -414,6 +414,14 @@ def test_a_part_that_learns_nothing_leads_only_where_nothing_else_is_worth_fixin
     assert beside[0].pattern == "input-bound"
 
 
+@pytest.mark.parametrize(("recurring", "cause"), [(0.99, "frozen-part"), (0.6, "same-inputs")])
+def test_where_all_recurs_in_training_the_part_that_learns_nothing_is_named(code, recurring, cause):
+    place = code.at("suppress", "# suppress")
+    again = Recomputation((place,), 1, 0.05, 10, backward_s=0, share=0.5, recurring=recurring)
+    sites = [code.site("~forward", "suppress", "# suppress")]
+    assert match("recompute-bound", LEARNING, frozen=FROZEN, recomputation=again, sites=sites).cause == cause
+
+
 def test_gradients_that_nothing_uses_are_dropped_before_features_are_kept():
     wasteful = ModelMeasurement(gradients=100, updated=10, idle_parts=("trunk",))
     assert match("recompute-bound", LEARNING, frozen=FROZEN, model=wasteful) is None

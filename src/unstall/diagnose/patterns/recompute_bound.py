@@ -20,6 +20,7 @@ from unstall.threshold import Range
 
 _CACHE = "leave the key-value cache on: no use_cache=False, in generate() or in a config"
 _KEEP = "compute it once and keep the result: before the loop, in the state of a request, or where weights are loaded"
+_ONCE_A_STEP = "compute it once in a step, and use the result wherever it is needed"
 _ONCE = (
     "compute the features of all samples once, before the first epoch, and train what learns on these: unless samples "
     "are augmented at random, or never come again"
@@ -71,7 +72,10 @@ class RecomputeBound(Pattern):
 
     def on_host(self, host: HostFeatures) -> Finding | None:
         """By a model's inputs, call for call, or by what operators were given in a few early cycles."""
-        return self._without_cache(host) or self._from_same_inputs(host) or self._by_frozen_parts(host)
+        frozen, again = self._by_frozen_parts(host), self._from_same_inputs(host)
+        # Of a part that learns nothing all recurs where the samples do: it is the part that is to be named.
+        first, second = (frozen, again) if health.nearly_all_recurs(host) else (again, frozen)
+        return self._without_cache(host) or first or second
 
     def _from_same_inputs(self, host: HostFeatures) -> Finding | None:
         again = host.measurement.recomputation
@@ -94,7 +98,7 @@ class RecomputeBound(Pattern):
             phases=(OTHER.name if phase in HOST_PLACES else phase,),
             headroom=headroom,
             evidence=[health.recomputed(host)],
-            advice=[_KEEP],
+            advice=[_ONCE_A_STEP if health.nearly_all_recurs(host) else _KEEP],
         )
 
     def _by_frozen_parts(self, host: HostFeatures) -> Finding | None:
