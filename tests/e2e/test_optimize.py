@@ -70,16 +70,15 @@ def unstall(folder, *words, **options):
 
 
 @pytest.mark.serial
-def test_from_a_slow_script_to_a_patch(tmp_path):
+@pytest.mark.parametrize("until", ["--quick", pytest.param("--worth=40%", marks=pytest.mark.long)])
+def test_from_a_slow_script_to_a_patch(tmp_path, until):
     if not can_overlay(tmp_path):
         pytest.skip("an overlay is not possible here")
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     script = tmp_path / "train.py"
     script.write_text(textwrap.dedent(PROGRAM).lstrip())
     before = script.read_bytes()
-    done = unstall(
-        tmp_path, "--budget", "160s", "--worth", "40%", "--patch", "fast.patch", "--json", "report.json", "train.py"
-    )
+    done = unstall(tmp_path, "--budget", "160s", until, "--patch", "fast.patch", "--json", "report.json", "train.py")
     assert done.returncode == 0, done.stderr
     assert script.read_bytes() == before
     assert sorted(os.listdir(tmp_path)) == [".git", "fast.patch", "report.json", "train.py"], done.stderr
