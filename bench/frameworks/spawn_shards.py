@@ -62,6 +62,8 @@ def work(rank, port, args):
         print("loss", loss, flush=True)
     else:
         fit(model, loader, args.steps)
+    del model
+    dist.barrier()
     dist.destroy_process_group()
 
 
