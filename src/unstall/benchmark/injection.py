@@ -16,7 +16,7 @@ from unstall.benchmark import interpreter, ptrace
 from unstall.benchmark.attached import CannotAttach, process_tree, read_command
 from unstall.benchmark.launcher import BOOTSTRAP, RecordingOptions
 from unstall.benchmark.session import Session
-from unstall.benchmark.thresholds import ANSWER_PATIENCE_S
+from unstall.benchmark.thresholds import ANSWER_PATIENCE_S, OTHER_ANSWERS_S
 from unstall.child.injected import BEGIN, END
 from unstall.environment import RUN_DIR
 from unstall.records.observations import Observation
@@ -88,7 +88,7 @@ def record(
             time.sleep(_POLL_S)
         return session.finish()
     finally:
-        with contextlib.suppress(CannotAttach):  # it has just ended
+        with contextlib.suppress(CannotAttach):  # all have just ended
             scripts.run(END, [each for each in pids if psutil.pid_exists(each)])
         scripts.close()
 
@@ -109,14 +109,28 @@ class _Scripts:
         self._folder = Path(tempfile.mkdtemp(prefix="unstall-attach-"))
 
     def run(self, action: str, pids: Sequence[int]) -> list[int]:
-        """Have processes begin or end their recording; those that have done so before patience ended."""
-        scripts = {}
+        """Have processes begin or end their recording; those that have done so before patience ended.
+
+        Of several, some wait in one call for ever, as multiprocessing's helpers do: once one has answered, the others
+        are not waited for long. They may still come to it.
+        """
+        scripts: dict[int, Path] = {}
+        refused: list[CannotAttach] = []
         for pid in pids:
-            scripts[pid] = self._write(action, pid)
-            self._execute(pid, scripts[pid])
+            script = self._write(action, pid)
+            try:
+                self._execute(pid, script)
+                scripts[pid] = script
+            except CannotAttach as error:  # a tool that it has started may be of an older Python
+                script.unlink()
+                refused.append(error)
+        if not scripts and refused:
+            raise refused[0]
         deadline = time.monotonic() + self._patience_s
         while True:
             waiting = [pid for pid, script in scripts.items() if script.exists()]
+            if len(waiting) < len(scripts):
+                deadline = min(deadline, time.monotonic() + OTHER_ANSWERS_S)
             if not any(map(psutil.pid_exists, waiting)) or time.monotonic() > deadline:
                 return [pid for pid in scripts if pid not in waiting]
             time.sleep(_POLL_S)
@@ -143,16 +157,15 @@ class _Scripts:
 
 
 def _pythons(pid: int) -> list[int]:
-    """The process and its descendants, as far as they are Pythons. Raises CannotAttach where one is out of reach."""
+    """The process and its descendants, as far as they are Pythons within reach. Raises CannotAttach where none is."""
     read_command(pid)
     found = [each for each in process_tree(pid) if interpreter.is_python(_executable(each))]
     if not found:
         raise CannotAttach(f"process {pid} is no Python, and has started none")
-    for each in found:
-        obstacle = _obstacle(each)
-        if obstacle is not None:
-            raise CannotAttach(obstacle)
-    return found
+    obstacles = {each: _obstacle(each) for each in found}
+    if None not in obstacles.values():
+        raise CannotAttach(obstacles[found[0]])
+    return [each for each, obstacle in obstacles.items() if obstacle is None]
 
 
 def _executable(pid: int) -> str:
@@ -164,6 +177,13 @@ def _executable(pid: int) -> str:
 
 def _obstacle(pid: int) -> str | None:
     """Why nothing should be put into a process."""
+    try:
+        return _obstacle_to_a_living_one(pid)
+    except OSError as error:
+        return f"nothing can be put into process {pid}: {error.strerror}"
+
+
+def _obstacle_to_a_living_one(pid: int) -> str | None:
     if os.stat(f"/proc/{pid}").st_uid != os.geteuid():  # its Python would run as this user, and its script as that one
         return f"process {pid} belongs to another user: record it as that user"
     if os.stat(f"/proc/{pid}/ns/mnt").st_ino != os.stat("/proc/self/ns/mnt").st_ino:

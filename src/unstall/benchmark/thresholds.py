@@ -106,6 +106,7 @@ SAMPLES_PATIENCE_S: Annotated[Seconds, "beyond the last step asked for, for thos
 NO_STEP_YET_S: Annotated[Seconds, "then stacks are sampled all the same: they tell what the program does"] = 3.0
 ATTACH_LIMIT_S: Annotated[Seconds, "for the first stack of a trial: py-spy starts within a second or two"] = 10.0
 ANSWER_PATIENCE_S: Annotated[Seconds, "for a running program's main thread to begin its recording"] = 15.0
+OTHER_ANSWERS_S: Annotated[Seconds, "for the other processes, once one has begun"] = 3.0
 SHORTEST_LOOK_S: Annotated[
     Seconds, "at a running program: shorter, one that hangs looks like one that waits for a slow disk"
 ] = 5.0

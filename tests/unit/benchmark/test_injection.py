@@ -166,6 +166,25 @@ def test_what_cannot_be_recorded_is_said_in_a_line(started, tmp_path):
         recorded_already.wait()
 
 
+def test_what_cannot_be_reached_of_several_is_left_out(started, tmp_path):
+    helper = PROGRAM.replace(
+        "while not",
+        "import subprocess\n    kept = subprocess.Popen([sys.executable, '-c', 'input()'], stdin=-1)\n    while not",
+        1,
+    )
+    process = started(helper, tmp_path)
+    to_main = by_signal(tmp_path)
+
+    def execute(pid, script):
+        if pid != process.pid:
+            raise CannotAttach("it is of an older Python")
+        to_main(pid, script)
+
+    (tmp_path / "recording").mkdir()
+    record(process.pid, tmp_path / "recording", 1.0, lambda session: None, execute=execute)
+    assert [recording.pid for recording in read_all(tmp_path / "recording")] == [process.pid]
+
+
 @pytest.mark.skipif(hasattr(sys, "remote_exec"), reason="this Python can run a script in another")
 def test_a_python_that_cannot_be_asked_is_named(program, tmp_path):
     process, _ = program
