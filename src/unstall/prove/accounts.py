@@ -36,6 +36,20 @@ def draws_differ(original: Account, changed: Account) -> bool:
     return bool(original["random"] != changed["random"])
 
 
+def left_in_shared_memory(original: Account, changed: Account) -> str | None:
+    """What the changed program leaves there, in words; None where the original leaves something, too."""
+    if original["shared"] or not changed["shared"]:
+        return None
+    return f"it leaves {changed['shared']:,} bytes in shared memory, which outlive it"
+
+
+def takes_precedence(original: Account, changed: Account) -> bool:
+    """Whether the changed program has the system prefer it to others: what it gains so is theirs."""
+    return min(changed["nice"], default=0) < min(original["nice"], default=0) or (
+        not set(changed["policy"]) <= set(original["policy"])
+    )
+
+
 def in_words(account: Account) -> str:
     """``24 steps, 24 training calls with 384 samples``."""
     steps = [f"{account['steps']} optimizer steps"] if account["steps"] else []

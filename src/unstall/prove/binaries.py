@@ -105,6 +105,8 @@ def _whole(file: BinaryIO, size: int) -> BinaryPart:
 
 def _of_archive(archive: zipfile.ZipFile) -> dict[str, BinaryPart]:
     names = archive.namelist()
+    if len(set(names)) < len(names):  # which of two a reader takes is its own affair
+        raise zipfile.BadZipFile
     pickles = {name for name in names if name.endswith("data.pkl") and archive.getinfo(name).file_size < _MOST_HEADER}
     storages = {
         f"{name.removesuffix('data.pkl')}data/{key}": kind
@@ -113,6 +115,9 @@ def _of_archive(archive: zipfile.ZipFile) -> dict[str, BinaryPart]:
     }
     root = _root(names) if pickles else ""
     parts: dict[str, BinaryPart] = {}
+    if pickles:  # torch maps the numbers of its own into memory, as they lie in the file
+        stored = [(name.removeprefix(root), archive.getinfo(name).compress_type) for name in names]
+        parts["how it is stored"] = _words(repr(stored).encode())
     for name in names:
         if name in pickles:
             parts |= _of_pickle(name.removeprefix(root), archive.read(name))

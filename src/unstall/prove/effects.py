@@ -23,6 +23,7 @@ from unstall.records.proof import Difference
 STDOUT = "standard output"
 STDERR = "standard error"
 _NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?")
+_A_MOMENT = "\0"  # no text holds one: what does is none
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d[T ]?|\d{1,2}:\d\d(?::\d\d)?(?:\.\d+)?|\b0x[0-9a-f]+|\b1[6-9]\d{8}(?:\.\d+)?\b")
 _UNIT = r"(?:[mnuµ]?s|secs?|seconds?|min|minutes?|h|hours?)"
 _WORK = r"(?:it|iters?|iterations?|steps?|samples?|images?|batch(?:es)?|tokens?|rows?|examples?)"
@@ -274,8 +275,8 @@ def words_differ(name: str, originals: Sequence[Content], changed: Content) -> D
 
 
 def split(text: str) -> tuple[list[str], list[Figure]]:
-    """The words of a text between its numbers, and these; moments and addresses are neither."""
-    text = _MOMENT.sub("", text)
+    """The words of a text between its numbers, and these; a moment or an address is a word, whichever it is."""
+    text = _MOMENT.sub(_A_MOMENT, text)
     words, figures, end, line = [], [], 0, 1
     for match in _NUMBER.finditer(text):
         before = text[end : match.start()]

@@ -1,8 +1,9 @@
 """What grows to the end of a run: a longer one would not end, or not on the same machine.
 
 Memory fills in the first epoch where something is cached, and what is made at the start stays. So the last half of the
-run is looked at, in which the resident memory of the main process has to grow from each quarter to the next. Open files
-and child processes are numbers without noise: all four quarters are looked at.
+run is looked at, in which the resident memory of the main process has to grow from each quarter to the next. Child
+processes, threads, open files and what is in those without a name are counted without noise: all four quarters are
+looked at.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ from unstall.prove.timing import ProofPair
 _QUARTERS = 4
 _LEAST_SAMPLES = 4 * _QUARTERS
 _COUNTED = {
-    "descriptors": "it has more and more files open",
-    "processes": "it starts more and more processes",
+    "descriptors": "it has more and more files open, {:.0f} more",
+    "processes": "it starts more and more processes, {:.0f} more",
+    "threads": "it has more and more threads, {:.0f} more",
+    "unnamed": "it writes more and more into files without a name, {:.0f} bytes more",
 }
 """What is counted, in words, by its name in the account of a run."""
 
@@ -38,7 +41,7 @@ def growing(pairs: Sequence[ProofPair]) -> str | None:
     for name, words in _COUNTED.items():
         least = _least(pairs, name, rise_of)
         if least is not None:
-            return f"{words}, {least:.0f} more at the end, which the original does not: longer runs may not end"
+            return f"{words.format(least)} at the end, which the original does not: longer runs may not end"
     return None
 
 

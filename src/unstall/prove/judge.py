@@ -141,6 +141,8 @@ class Judge:
         original = self.runs.original(plan)
         changed = self.runs.changed(plan, original.seconds)
         self.watched.append(ProofPair(original, changed))
+        if original.account and changed.account and accounts.takes_precedence(original.account, changed.account):
+            raise ProofEnded("refused", "it changes what is measured: the system prefers it to other programs")
         self.comparer.compare(plan, original, changed, is_whole=True)
         self.known_by.append(self._words_of_tensors(original) if original.tensors else _NOTHING_SEEN)
         for_rounding = 1 + rounding.PERTURBED_RUNS if self.comparer.sameness == "close" else 0
@@ -252,10 +254,16 @@ class Judge:
                 reason = f"{missed.difference}, which may be for the time that it takes: a longer run would tell"
                 return ProofEnded("inconclusive", reason)
             self.comparer.judge(missed.difference if missed is not None else None)
-        grows = growing(self.watched)
-        if grows is not None:
-            return ProofEnded("inconclusive", grows)
+        self.comparer.judge(saves.resized(self.watched))
+        reason = growing(self.watched) or self._beside_the_results()
+        if reason is not None:
+            return ProofEnded("inconclusive", reason)
         return ProofEnded("proven", f"whole runs are {ratio.value:.2f} times as fast, and the results the same")
+
+    def _beside_the_results(self) -> str | None:
+        """What the changed program does to the machine in all watched runs, and the original does in none."""
+        reasons = [_beside_the_results(pair.original, pair.changed) for pair in self.watched]
+        return f"{reasons[0]}, which the original does not" if reasons and all(reasons) else None
 
     def _fail(self) -> None:
         """Compare how both end where a call of the model fails halfway."""
@@ -373,3 +381,11 @@ class Judge:
 def _shortened(run: WholeRun) -> int:
     """How many of its epochs had a sample less."""
     return int((run.account or {}).get("shortened", 0))
+
+
+def _beside_the_results(original: WholeRun, changed: WholeRun) -> str | None:
+    if changed.refused and not original.refused:
+        return f"it tries what the sandbox refuses ({changed.refused[0]})"
+    if original.account and changed.account:
+        return accounts.left_in_shared_memory(original.account, changed.account)
+    return None

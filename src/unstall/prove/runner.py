@@ -61,6 +61,8 @@ class WholeRun:
     """The calls in each quarter of the steps."""
     saves: Mapping[str, Saved] = field(default_factory=dict)
     """How often each file was saved, as far as that was seen."""
+    refused: Sequence[str] = ()
+    """What it tried and the sandbox refused, a line each."""
 
 
 class SandboxedRunner:
@@ -105,6 +107,7 @@ class SandboxedRunner:
             contents["what unstall's own process may use, and how it is scheduled"] = NOTHING
             inherited.put_back()
         contents |= {f"the kernel's keyring, {name}": NOTHING for name in _keys() - keys}
+        refused = self.sandbox.refused_lately()
         contents |= {f"the sandbox's own folder, {name}": NOTHING for name in self.sandbox.forget()}
         calls, quarters = counted_in(self.slot / "calls.json")
         run = WholeRun(
@@ -120,6 +123,7 @@ class SandboxedRunner:
             calls=calls,
             quarters=quarters,
             saves=saves.of_files(self.sandbox.layers()),
+            refused=refused,
         )
         self._empty()
         return run

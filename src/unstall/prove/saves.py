@@ -60,6 +60,8 @@ class Saved(NamedTuple):
     most: int
     moments: tuple[float, ...] = ()
     """When the saves were seen, on the clock of ``time.monotonic``."""
+    sizes: tuple[int, ...] = ()
+    """Bytes at each save, as far as they were seen."""
 
 
 class Missed(NamedTuple):
@@ -76,6 +78,7 @@ class Saves:
     def __init__(self, home: Path):
         self.home = home
         self.moments: defaultdict[str, list[float]] = defaultdict(list)
+        self.sizes: defaultdict[str, list[int]] = defaultdict(list)
         self._modified: set[str] = set()
         """Files that were written since they were saved last."""
         self._events: deque[_Event] = deque()
@@ -119,7 +122,7 @@ class Saves:
                 if path.startswith(f"{upper}{os.sep}"):
                     moments = tuple(self.moments.get(path, ()))
                     saved[os.path.join(place, os.path.relpath(path, upper))] = Saved(
-                        len(moments), len(moments) + (path in self.preexisting), moments
+                        len(moments), len(moments) + (path in self.preexisting), moments, tuple(self.sizes[path])
                     )
         return saved
 
@@ -153,6 +156,8 @@ class Saves:
             self._modified.discard(path)
             if not self._is_empty(path, watch, name):
                 self.moments[path].append(monotonic())
+                with suppress(OSError):  # it is gone
+                    self.sizes[path].append(os.stat(path, follow_symlinks=False).st_size)
 
     def _is_empty(self, path: str, watch: int, name: str) -> bool:
         """Whether a file holds nothing worth keeping; not known of one that is written again by now."""
@@ -203,6 +208,28 @@ def fewer(pairs: Sequence[ProofPair]) -> Missed | None:
         detail = f"saved {times(after)} instead of {times(before)}"
         return Missed(Difference(kind="counts", place=path, detail=detail), is_by_time=after >= math.floor(by_time))
     return None
+
+
+def resized(pairs: Sequence[ProofPair]) -> Difference | None:
+    """The first file that the changed program, in each of its runs, mostly saves in a size of none of the original's.
+
+    What is saved in between is read by whoever looks at a run, and is all that is left of one that is interrupted.
+    """
+    runs = [(pair.original, pair.changed) for pair in pairs if pair.original.saves and pair.changed.saves]
+    for path in sorted(set.intersection(*(set(run.saves) for both in runs for run in both))) if runs else []:
+        content = runs[0][0].effects.contents.get(path)
+        usual = [size for original, _ in runs for size in original.saves[path].sizes]
+        if content is None or content.text is not None or not usual:
+            continue
+        odd = [[size for size in run.saves[path].sizes if not _is_usual(size, usual)] for _, run in runs]
+        if all(2 * len(sizes) > len(run.saves[path].sizes) for sizes, (_, run) in zip(odd, runs)):
+            detail = f"saved with {odd[0][0]} bytes, where the original saves {median_low(usual)}"
+            return Difference(kind="counts", place=path, detail=detail)
+    return None
+
+
+def _is_usual(size: int, usual: Sequence[int]) -> bool:
+    return any(abs(size - other) <= thresholds.SAME_SIZE * other for other in usual)
 
 
 def delayed(pairs: Sequence[ProofPair]) -> Missed | None:

@@ -127,6 +127,10 @@ class Sandbox:
         """What was refused inside so far, a line each with how often: ``POST http://host/path (3 times)``."""
         return list(dict.fromkeys([*self._refused, *read_refusals(self._home)]))
 
+    def refused_lately(self) -> list[str]:
+        """The same since the notes were forgotten last."""
+        return read_refusals(self._home)
+
     def reached(self) -> list[str]:
         """What programs reached outside their own network so far, a line for each address with its counts."""
         return self._relay.lines() if self._relay else []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import zipfile
 
 import numpy as np
 import pytest
@@ -92,6 +93,34 @@ def test_a_state_dict_of_torch_is_compared_member_by_member():
     assert beyond_rounding(saved(1.0), saved(1.0), noise) is None
     assert beyond_rounding(saved(1.0), saved(1.01), noise).startswith("data/0: ")
     assert beyond_rounding(saved(-1.0), saved(-1.5), [(saved(-1.0), saved(-1.004))]).startswith("data/0: ")
+
+
+def test_a_member_that_is_there_twice_is_other_content():
+    """Of two of one name torch reads the first, Python the last."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("a.npy", npy(np.zeros(4)))
+        with pytest.warns(UserWarning, match="Duplicate name"):
+            archive.writestr("a.npy", npy(np.arange(4.0)))
+    assert hold_the_same(parts(npz(a=np.arange(4.0))), parts(npz(a=np.arange(4.0))))
+    assert not hold_the_same(parts(npz(a=np.arange(4.0))), parts(file.getvalue()))
+
+
+def test_an_archive_of_torch_that_is_compressed_is_another_one_that_of_numpy_is_not():
+    torch = pytest.importorskip("torch")
+    saved = io.BytesIO()
+    torch.save({"weight": torch.zeros(64)}, saved)
+    assert not hold_the_same(parts(saved.getvalue()), parts(deflated(saved.getvalue())))
+    plain = npz(a=np.arange(4.0))
+    assert hold_the_same(parts(plain), parts(deflated(plain)))
+
+
+def deflated(content):
+    file = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as archive, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as other:
+        for name in archive.namelist():
+            other.writestr(name, archive.read(name))
+    return file.getvalue()
 
 
 def test_of_a_large_file_evenly_chosen_numbers_are_kept():

@@ -38,6 +38,8 @@ def test_figures_of_time_may_differ(before, after):
         ("step 10\n", "step 9\n", "values"),
         ("epoch 1\nepoch 2\n", "epoch 1\n", "effects"),
         ("accuracy 0.5\n", "accurate 0.5\n", "effects"),
+        ('{"loss": 1}\n', '2026-01-02 {"loss": 1}\n', "effects"),
+        ("12:30:01 done\n", "done\n", "effects"),
     ],
 )
 def test_anything_else_may_not(before, after, kind):

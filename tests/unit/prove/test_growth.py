@@ -60,6 +60,8 @@ def test_what_grows_in_all_runs_of_the_changed_program_alone_is_said():
         "it starts more and more processes, 3 more at the end, which the original does not: longer runs may not end"
     )
     assert "files open" in growing([pair({"descriptors": steady}, {"descriptors": piling})])
+    assert "more and more threads, 3 more at" in growing([pair({"threads": steady}, {"threads": piling})])
+    assert "without a name, 3 bytes more at" in growing([pair({"unnamed": steady}, {"unnamed": piling})])
     assert growing([changed, pair({"processes": steady}, {"processes": steady})]) is None
     assert growing([pair({"processes": piling}, {"processes": piling})]) is None
     assert growing([]) is None

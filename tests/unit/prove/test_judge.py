@@ -24,7 +24,8 @@ SIDES = Sides({TRAIN: b"a = 1\n"}, {TRAIN: b"a = 2\n"})
 
 def make_account(steps=24, rows=16, **given):
     calls = [["train", rows, "float32", "00"]] * steps
-    base = {"steps": steps, "calls": calls, "batches": [], "chains": {"calls": "00", "batches": ""}, "random": {}}
+    base = {"steps": steps, "calls": calls, "batches": [], "chains": {"calls": "00", "batches": ""}, "random": {},
+            "nice": [0], "policy": [0], "shared": 0}  # fmt: skip
     return {**base, **given}
 
 
@@ -464,6 +465,27 @@ def test_memory_that_grows_to_the_end_is_not_proven():
     proof, _ = prove(
         lambda plan: seeded(plan, account=growing), lambda plan: seeded(plan, seconds=5.0, account=growing)
     )
+    assert proof.verdict == "proven"
+
+
+@pytest.mark.parametrize(
+    ("given", "verdict", "words"),
+    [
+        (
+            {"refused": ["a datagram to 192.0.2.1:53"]},
+            "inconclusive",
+            "refuses (a datagram to 192.0.2.1:53), which the",
+        ),
+        ({"account": make_account(shared=1200)}, "inconclusive", "it leaves 1,200 bytes in shared memory"),
+        ({"account": make_account(nice=[0, -20, 0])}, "refused", "the system prefers it"),
+        ({"account": make_account(policy=[0, 1])}, "refused", "the system prefers it"),
+        ({"account": make_account(nice=[0, 10])}, "proven", ""),
+    ],
+)
+def test_what_a_change_does_to_the_machine_and_no_result_shows(given, verdict, words):
+    proof, _ = prove(seeded, lambda plan: seeded(plan, seconds=5.0, **given))
+    assert proof.verdict == verdict and words in proof.reason
+    proof, _ = prove(lambda plan: seeded(plan, **given), lambda plan: seeded(plan, seconds=5.0, **given))
     assert proof.verdict == "proven"
 
 

@@ -12,7 +12,7 @@ from sandbox_driver import wait_until
 
 from unstall.prove.effects import Content, Effects
 from unstall.prove.runner import WholeRun
-from unstall.prove.saves import Saved, Saves, delayed
+from unstall.prove.saves import Saved, Saves, delayed, resized
 from unstall.prove.timing import ProofPair
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="inotify is Linux's")
@@ -93,6 +93,36 @@ def test_only_what_was_written_counts_and_nothing_that_is_empty(tmp_path):
 
 
 MODEL = "/program/model.pt"
+
+
+def test_the_size_at_each_save_is_seen(tmp_path):
+    upper = tmp_path / "layer-1" / "upper1"
+    upper.mkdir(parents=True)
+    with Saves(tmp_path) as saves:
+        for size in (10, 20):
+            (upper / "part").write_bytes(b"1" * size)
+            os.replace(upper / "part", upper / "a.pt")
+            wait_until(lambda size=size: saves.sizes[str(upper / "a.pt")][-1:] == [size])
+    assert saves.of_files([("/program", upper)])["/program/a.pt"].sizes == (10, 20)
+
+
+def sized(before, after, text=None):
+    """A pair of runs, with the sizes that each saves its model in."""
+    runs = [
+        WholeRun(1.0, False, 0.0, Effects(0, "", {MODEL: Content(b"", 3, text)}), saves={MODEL: Saved(3, 3, (), sizes)})
+        for sizes in (before, after)
+    ]
+    return ProofPair(*runs)
+
+
+def test_checkpoints_of_another_size_than_any_of_the_originals():
+    drafts = sized((1000, 1000), (500, 500, 1000))
+    assert resized([drafts, drafts]).detail == "saved with 500 bytes, where the original saves 1000"
+    assert resized([drafts, sized((1000, 1000), (1000, 1000))]) is None  # not in each of its runs
+    assert resized([sized((500, 1000), (500, 500, 1000))]) is None
+    assert resized([sized((1000,), (1010, 990))]) is None
+    assert resized([sized((1000,), (500,), text="log")]) is None
+    assert resized([]) is None and resized([sized((), ())]) is None
 
 
 def pair(before, after, *, steps=40, text=None):

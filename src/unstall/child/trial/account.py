@@ -3,8 +3,10 @@
 ``account.json``, written when the process ends: ``steps`` (of all optimizers), ``calls`` (one for each call of a model
 from outside of any: [mode, rows, dtypes, digest of what went in]), ``batches`` (one for each that a loader gave:
 [samples, digest]), ``random`` (digests of the global generators' states at the end), ``shortened`` (epochs that
-shorter.py ended early), and, after steps at equal distances, ``memory`` (resident bytes of the process),
-``descriptors`` (that it has open) and ``processes`` (its children).
+shorter.py ended early), ``shared`` (bytes that it leaves in shared memory), and, after steps at equal distances,
+``memory`` (resident bytes of the process), ``descriptors`` (that it has open), ``processes`` (its children),
+``threads`` (its own), ``unnamed`` (bytes of the files without a name that it has open), ``nice`` and ``policy`` (how it
+is scheduled).
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import hashlib
 import json
 import os
 import random
+import stat
 import sys
 from typing import Any
 
@@ -23,7 +26,7 @@ from unstall.child.trial.observe import facts
 from unstall.child.trial.spaced import Spaced
 from unstall.child.trial.tensors import rows, tensors
 
-_LEVELS = ("memory", "descriptors", "processes")
+_LEVELS = ("memory", "descriptors", "processes", "threads", "unnamed", "nice", "policy")
 _MOST_SAMPLES = 4096
 _MOST = 200_000
 """Calls and batches that are listed; of those after them only the last digest, which all went into, is known."""
@@ -41,6 +44,7 @@ class TrialAccount:
         self.is_registered = False
         self.chains = {"calls": b"", "batches": b""}
         self.levels = Spaced(levels, _MOST_SAMPLES)
+        self.shared = shared_bytes()
 
     def register(self) -> None:
         """Write the account down at the end of the process."""
@@ -93,15 +97,20 @@ class TrialAccount:
             "chains": {name: chain.hex() for name, chain in self.chains.items()},
             "random": random_states(),
             "shortened": shorter.epochs,
+            "shared": max(0, shared_bytes() - self.shared),
             **{name: [row[place] for row in self.levels.readings] for place, name in enumerate(_LEVELS)},
         }
         with open(self.path, "w") as file:
             json.dump(account, file)
 
 
-def levels() -> tuple[int, int, int]:
+def levels() -> tuple[int, ...]:
     """What this process holds, in the order of ``_LEVELS``."""
-    return resident_bytes(), len(_listed("/proc/self/fd")), children()
+    descriptors = _listed("/proc/self/fd")
+    threads = _listed("/proc/self/task")
+    unnamed = sum(map(_unnamed_bytes, descriptors))
+    scheduled = os.getpriority(os.PRIO_PROCESS, 0), os.sched_getscheduler(0)
+    return resident_bytes(), len(descriptors), children(), len(threads), unnamed, *scheduled
 
 
 def resident_bytes() -> int:
@@ -113,6 +122,27 @@ def resident_bytes() -> int:
 def children() -> int:
     """Processes that this one has started and that were not yet waited for; 0 where the kernel does not tell."""
     return sum(len(_read(f"/proc/self/task/{thread}/children").split()) for thread in _listed("/proc/self/task"))
+
+
+def shared_bytes(at: str = "/dev/shm") -> int:
+    """Of the files in shared memory."""
+    total = 0
+    for folder, _, names in os.walk(at):
+        for name in names:
+            try:
+                total += os.lstat(os.path.join(folder, name)).st_size
+            except OSError:  # it is gone
+                pass
+    return total
+
+
+def _unnamed_bytes(descriptor: str) -> int:
+    """Of a file that is open and in no folder any more; 0 of all else."""
+    try:
+        facts = os.fstat(int(descriptor))
+    except (OSError, ValueError):  # closed by now: the one that the list was read by
+        return 0
+    return 0 if facts.st_nlink or not stat.S_ISREG(facts.st_mode) else facts.st_size
 
 
 def _listed(folder: str) -> list[str]:

@@ -11,6 +11,7 @@ import textwrap
 import pytest
 
 from unstall.benchmark.launcher import BOOTSTRAP
+from unstall.child.trial.account import shared_bytes
 from unstall.optimize.equivalence import read
 
 PROGRAM = """
@@ -75,13 +76,16 @@ def test_steps_calls_batches_and_the_state_at_the_end_are_written_down(tmp_path)
 
 
 PILING = """
-    import os, subprocess, torch
+    import os, subprocess, tempfile, threading, torch
     from torch import nn
 
     model = nn.Linear(2, 1)
     optimizer = torch.optim.SGD(model.parameters())
     kept = []
+    spool = tempfile.TemporaryFile(buffering=0)
     for step in range(5):
+        spool.write(b"all")
+        threading.Thread(target=threading.Event().wait, daemon=True).start()
         kept.append((open(os.devnull), subprocess.Popen(["sleep", "60"])))
         model(torch.ones(1, 2)).sum().backward()
         optimizer.step()
@@ -99,6 +103,17 @@ def test_open_files_and_children_are_counted_at_each_step(tmp_path):
     account = json.loads((folder / "account.json").read_text())
     assert [count - account["processes"][1] for count in account["processes"][1:]] == [0, 1, 2, 3, 4]
     assert [count - account["descriptors"][1] for count in account["descriptors"][1:]] == [0, 1, 2, 3, 4]
+    assert [count - account["threads"][1] for count in account["threads"][1:]] == [0, 1, 2, 3, 4]
+    assert [size - account["unnamed"][1] for size in account["unnamed"][1:]] == [0, 3, 6, 9, 12]
+    assert set(account["nice"]) == {os.getpriority(os.PRIO_PROCESS, 0)}
+
+
+def test_what_lies_in_shared_memory_is_counted(tmp_path):
+    (tmp_path / "pictures").mkdir()
+    (tmp_path / "pictures" / "1").write_bytes(b"12345")
+    (tmp_path / "semaphore").write_bytes(b"1")
+    assert shared_bytes(str(tmp_path)) == 6
+    assert shared_bytes(str(tmp_path / "none")) == 0
 
 
 @pytest.mark.timeout(240)
