@@ -247,11 +247,12 @@ def test_a_program_too_short_to_compare_is_told_so(workspace):
 def test_ranks_are_freed_of_each_other_and_one_is_tried_alone(workspace):
     workspace.write("train.py", RANKS)
     words = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "train.py"]
-    trials = ["--stub", "collectives", "--set", "ranks=1"]
+    trials = ["--stub", "collectives", "--delay", "optimizer@1=+100%", "--set", "ranks=1"]
     report = simplify(workspace, *words, options=[*trials, "--budget", "45s"]).report
     assert report["run"]["world_size"] == 2
-    assert accounted(report) == {"without collectives", "one rank alone"}
+    assert accounted(report) == {"without collectives", "optimizer on rank 1 +100%", "one rank alone"}
     assert report["experiments"], failures(report)
+    assert "optimizer on rank 1 +100%" not in failures(report)
 
 
 @pytest.mark.serial

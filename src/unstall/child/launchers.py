@@ -6,6 +6,7 @@ A process group knows better, where one is made: see :mod:`unstall.child.seams.p
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 
 _VARIABLES = (
@@ -52,6 +53,15 @@ def job(variables: Mapping[str, str] = os.environ) -> dict[str, int | str]:
     names = (variables.get("SLURM_JOB_ID", ""), address if run == "none" else run)
     restart = _number(variables.get("TORCHELASTIC_RESTART_COUNT"))
     return {"job": "-".join(name for name in names if name)[:_LONGEST_JOB], "restart": restart or 0}
+
+
+def own_rank() -> int | None:
+    """The rank of this process, as its process group says, where it has one, else its launcher; None for none."""
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        return int(distributed.get_rank())
+    rank = identity().get("rank")
+    return int(rank) if rank is not None else None
 
 
 def is_first() -> bool:

@@ -11,7 +11,7 @@ from unstall.simplify import plan, registry
 from unstall.simplify.experiment import Experiment
 
 _FUNCTION = re.compile(r"[\w.<>]+")
-_DELAY = re.compile(r"(?P<name>[\w.<>-]+)=\+?(?P<share>\d+(?:\.\d+)?)\s*%(?::(?P<by>sleep|spin))?")
+_DELAY = re.compile(r"(?P<name>[\w.<>-]+)(?:@(?P<rank>\d+))?=\+?(?P<share>\d+(?:\.\d+)?)\s*%(?::(?P<by>sleep|spin))?")
 _SETTING = re.compile(rf"(?P<name>{'|'.join(plan.SETTINGS)})=(?P<value>\d+)")
 
 
@@ -30,16 +30,20 @@ def _stub(name: str) -> Experiment:
 
 
 def _delay(text: str) -> Experiment:
-    """``:sleep`` at the end lets the delay take no core."""
+    """``:sleep`` at the end lets the delay take no core, ``@1`` after the name slows rank 1 alone."""
     match = _DELAY.fullmatch(text)
     if match is None or float(match["share"]) <= 0:
-        raise Refused(f"--delay {text}: write it as NAME=+20% (or NAME=+20%:sleep, which takes no core)")
+        raise Refused(
+            f"--delay {text}: write it as NAME=+20% (NAME=+20%:sleep takes no core, NAME@1=+20% slows rank 1 alone)"
+        )
     name, by = match["name"], match["by"] or "spin"
     kinds = registry.components()
     if name in kinds and not kinds[name].can_be_slowed:
         slowed = ", ".join(name for name, kind in kinds.items() if kind.can_be_slowed)
         raise Refused(f"--delay {name}: of the kinds of work only {slowed} can be slowed")
-    return plan.delay(functions.strip_locals(name), None, float(match["share"]) / 100, by, touches_data=True)
+    rank = int(match["rank"]) if match["rank"] else None
+    share = float(match["share"]) / 100
+    return plan.delay(functions.strip_locals(name), None, share, by, touches_data=True, rank=rank)
 
 
 def _setting(text: str) -> Experiment:

@@ -55,6 +55,7 @@ def experiments(report: Report, measurement: Measurement) -> list[Experiment]:
     planned += loader_settings(measurement)
     if len(measurement.ranks) > 1:
         planned.append(setting("ranks", 1))
+        planned += rank_delays(report, measurement)
     return list({experiment.name: experiment for experiment in planned}.values())
 
 
@@ -76,15 +77,24 @@ def free(kind: type[Intervention]) -> Experiment:
     )
 
 
-def delay(name: str, file: str | None, share: float, by: str = "spin", touches_data: bool = False) -> Experiment:
-    """The function, or kind of work, takes so much longer."""
+def delay(
+    name: str,
+    file: str | None,
+    share: float,
+    by: str = "spin",
+    touches_data: bool = False,
+    rank: int | None = None,
+) -> Experiment:
+    """The function, or kind of work, takes so much longer; on one rank alone, where one is given."""
     kind = registry.components().get(name)
     work: dict[str, Any] = {"file": file} if kind is None else {"target": path_of(kind)}
+    where = {} if rank is None else {"rank": rank}
+    on_rank = "" if rank is None else f" on rank {rank}"
     return Experiment(
-        name=f"{name} +{share:.0%}" + (" asleep" if by == "sleep" else ""),
+        name=f"{name}{on_rank} +{share:.0%}" + (" asleep" if by == "sleep" else ""),
         intervention=DelayIntervention.name,
-        arm=(DelayIntervention.specification(name=name, share=share, by=by, **work),),
-        component=name,
+        arm=(DelayIntervention.specification(name=name, share=share, by=by, **work, **where),),
+        component=None if where else name,
         touches_data=touches_data,
         share=share,
     )
@@ -127,6 +137,20 @@ def delays(report: Report, measurement: Measurement, functions: list[Replaceable
     for function in functions:
         if function.process == "main" and _outside_the_seams(function, report):
             yield delay(function.name, function.file, thresholds.DELAY_SHARE)
+
+
+def rank_delays(report: Report, measurement: Measurement) -> Iterator[Experiment]:
+    """Forward slowed on one rank alone: on the one that waits least, and on the one that waits most.
+
+    What the step shows of it is how much the others wait for that rank.
+    """
+    ranks = report.communication.ranks if report.communication is not None else ()
+    if not measurement.model.root or len(ranks) < 2:
+        return
+    by_wait = sorted(ranks, key=lambda rank: rank.exposed_s)
+    for each in (by_wait[0], by_wait[-1]):
+        name, file = f"{measurement.model.root}.forward", measurement.model.file or None
+        yield delay(name, file, thresholds.DELAY_SHARE, rank=each.rank)
 
 
 def thread_settings(measurement: Measurement) -> Iterator[Experiment]:

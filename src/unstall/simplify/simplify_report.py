@@ -80,9 +80,10 @@ def waiting_split(base_s: float, results: list[ExperimentResult]) -> WaitingSpli
 def elasticity_sum(results: list[ExperimentResult]) -> tuple[float, float] | None:
     """The sum of the elasticities, and half of its 95 % interval; None for fewer than two.
 
-    Each component counts once: one that was slowed in two ways, as it computes.
+    Each component counts once: one that was slowed in two ways, as it computes. A delay of one rank is of none.
     """
-    ordered = sorted(results, key=lambda result: not _is_asleep(result))
+    slowed = [result for result in results if result.experiment.component is not None]
+    ordered = sorted(slowed, key=lambda result: not _is_asleep(result))
     slopes = {result.experiment.component: slope for result in ordered if (slope := elasticity(result)) is not None}
     if len(slopes) < 2:
         return None

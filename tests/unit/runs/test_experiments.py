@@ -24,6 +24,11 @@ def test_a_delay_that_sleeps_takes_no_core():
     assert asleep.name == "decode +50% asleep"
 
 
+def test_one_rank_alone_may_be_slowed():
+    (one,) = parse([], ["backward@1=+50%"], [])
+    assert (one.name, one.arm[0]["rank"], one.component, one.share) == ("backward on rank 1 +50%", 1, None, 0.5)
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [

@@ -5,6 +5,7 @@ from changes import changed
 from simplify_builders import make_finding, make_measurement, make_report, make_result
 
 from unstall.model.function_shares import FunctionShares
+from unstall.records.communication import Communication, RankCommunication
 from unstall.records.measurements import LoaderMeasurement, RankMeasurement, SeamSite
 from unstall.records.report import Hotspot
 from unstall.simplify import plan, registry
@@ -141,3 +142,15 @@ def test_ranks_are_tried_alone_where_there_are_several():
     report = make_report(make_finding(function="Log.write"), phases={"forward": 0.9})
     assert "one rank alone" in names(plan.experiments(report, several))
     assert "one rank alone" not in names(plan.experiments(report, make_measurement()))
+
+
+def test_forward_is_slowed_on_the_rank_that_waits_least_and_on_the_one_that_waits_most():
+    several = changed(make_measurement(), ranks=[RankMeasurement(rank, rank, 0.1, {}, {}) for rank in (0, 1, 2)])
+    waits = {0: 0.02, 1: 0.05, 2: 0.001}
+    ranks = [RankCommunication(rank=rank, step_s=0.1, own_s=0.1 - wait, exposed_s=wait) for rank, wait in waits.items()]
+    report = make_report(make_finding(function="Log.write"), phases={"forward": 0.9})
+    report = changed(report, communication=Communication(ranks=ranks))
+    found = names(plan.experiments(report, several))
+    assert [name for name in found if "on rank" in name] == [
+        "Net.forward on rank 2 +50%", "Net.forward on rank 1 +50%",
+    ]  # fmt: skip

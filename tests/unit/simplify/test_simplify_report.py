@@ -7,6 +7,7 @@ from simplify_builders import make_finding, make_first_run, make_measurement, ma
 
 from unstall.records.experiments import Ceiling
 from unstall.records.report import Report
+from unstall.runs.experiments import parse
 from unstall.simplify import plan, simplify_report
 from unstall.simplify.experiment import Experiment, ExperimentResult
 from unstall.simplify.simplifier import SimplifyResult
@@ -17,6 +18,14 @@ def slowed(component, slope, *, noise=0.01, by="spin"):
     arm = ({"kind": "delay", "name": component, "share": 0.5, "by": by},)
     experiment = Experiment(f"{component} +50%", "delay", arm=arm, component=component, share=0.5)
     return make_result(experiment, 1.5**-slope, noise=noise)
+
+
+def test_a_delay_of_one_rank_is_no_part_of_the_sum():
+    (on_rank,) = parse([], ["backward@1=+50%"], [])
+    results = [slowed("forward", 0.3), slowed("backward", 0.6), make_result(on_rank, 1.5**-0.5)]
+    report = simplified(*results)
+    assert report.study.elasticity_sum == pytest.approx(0.9, abs=0.02)
+    assert report.experiments[2].elasticity == pytest.approx(0.5, abs=0.02)
 
 
 def simplified(*results, measurement=None, **more):

@@ -125,6 +125,17 @@ def test_a_delay_adds_its_share_and_changes_no_result(engine):
     assert time.perf_counter() - began >= 0.03
 
 
+@pytest.mark.parametrize(("rank", "is_slowed"), [("1", True), ("0", False)])
+def test_a_delay_of_one_rank_is_in_force_on_that_one_alone(engine, monkeypatch, rank, is_slowed):
+    monkeypatch.setenv("RANK", rank)
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    put(engine, on_function("delay", "slow", share=2.0, by="sleep", rank=1))
+    began = time.perf_counter()
+    slow(3)
+    assert (time.perf_counter() - began >= 0.03) is is_slowed
+    put(engine)
+
+
 def test_without_the_optimizer_nothing_is_learned(engine):
     model = Model()
     before = model.step()

@@ -10,21 +10,31 @@ import threading
 from time import perf_counter, sleep
 from typing import Any
 
+from unstall.child import launchers
 from unstall.child.experiments import functions, limits
 from unstall.child.experiments.interventions.base import Specification
 from unstall.child.experiments.interventions.replacing import ReplacingIntervention
 
 
 class DelayIntervention(ReplacingIntervention):
-    """``name="Photos.decode", share=0.2, by="sleep"``; by ``spin`` the delay takes a core as well."""
+    """``name="Photos.decode", share=0.2, by="sleep"``; by ``spin`` the delay takes a core as well.
+
+    With ``rank=1`` that rank alone is slowed: the step tells whether the others wait for it.
+    """
 
     name = "delay"
 
     @classmethod
     def what_if(cls, spec: Specification) -> dict[str, Any] | None:
         """The component so much longer; the main module's ``forward`` is the phase."""
+        if "rank" in spec:
+            return None
         name = "forward" if spec["name"].endswith(".forward") else spec["name"]
         return {"scales": {name: 1 + float(spec["share"])}}
+
+    def on(self) -> None:
+        if self.spec.get("rank") in (None, launchers.own_rank()):
+            super().on()
 
     def stand_in(self) -> functions.StandIn:
         share, wait = float(self.spec["share"]), _spin if self.spec["by"] == "spin" else sleep
