@@ -157,7 +157,11 @@ def test_what_cannot_be_recorded_is_said_in_a_line(started, tmp_path):
     with pytest.raises(CannotAttach, match="there is no process"):
         record(sleeper.pid, tmp_path, 1.0, lambda session: None)
     environ = {**os.environ, "UNSTALL_RUN_DIR": str(tmp_path)}
-    recorded_already = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(60)"], env=environ)
+    recorded_already = subprocess.Popen(
+        [sys.executable, "-S", "-c", "print(flush=True); input()"],
+        env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    recorded_already.stdout.readline()  # it has begun, or the kernel may not tell its environment yet
     try:
         with pytest.raises(CannotAttach, match="is under `unstall run` already"):
             record(recorded_already.pid, tmp_path, 1.0, lambda session: None)
