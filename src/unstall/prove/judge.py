@@ -261,7 +261,10 @@ class Judge:
         return ProofEnded("proven", f"whole runs are {ratio.value:.2f} times as fast, and the results the same")
 
     def _beside_the_results(self) -> str | None:
-        """What the changed program does to the machine in all watched runs, and the original does in none."""
+        """What the changed program does to the machine in all runs of a kind, and the original does in none."""
+        if self.pairs and all(_outlives(pair.changed) and not _outlives(pair.original) for pair in self.pairs):
+            longest = max(pair.changed.outlived_s for pair in self.pairs)
+            return f"a process of it goes on for {longest:.1f} s after its end, and the original's do not"
         reasons = [_beside_the_results(pair.original, pair.changed) for pair in self.watched]
         return f"{reasons[0]}, which the original does not" if reasons and all(reasons) else None
 
@@ -381,6 +384,10 @@ class Judge:
 def _shortened(run: WholeRun) -> int:
     """How many of its epochs had a sample less."""
     return int((run.account or {}).get("shortened", 0))
+
+
+def _outlives(run: WholeRun) -> bool:
+    return run.outlived_s > thresholds.OUTLIVES_S
 
 
 def _beside_the_results(original: WholeRun, changed: WholeRun) -> str | None:

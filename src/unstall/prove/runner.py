@@ -63,6 +63,8 @@ class WholeRun:
     """How often each file was saved, as far as that was seen."""
     refused: Sequence[str] = ()
     """What it tried and the sandbox refused, a line each."""
+    outlived_s: float = 0.0
+    """How long a process that it had started went on after its own end."""
 
 
 class SandboxedRunner:
@@ -92,7 +94,7 @@ class SandboxedRunner:
             process = subprocess.Popen(words, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=errors)
             try:
                 stops = bool(plan.get("clock", {}).get("steps"))
-                memory, timed_out = self._wait(process, began + timeout, stops=stops)
+                memory, ended, timed_out = self._wait(process, began + timeout, stops=stops)
                 seconds = time.monotonic() - began
             except BaseException:  # Ctrl-C
                 self._end(process)
@@ -124,12 +126,14 @@ class SandboxedRunner:
             quarters=quarters,
             saves=saves.of_files(self.sandbox.layers()),
             refused=refused,
+            outlived_s=began + seconds - ended,
         )
         self._empty()
         return run
 
-    def _wait(self, process: subprocess.Popen[bytes], deadline: float, *, stops: bool) -> tuple[float, bool]:
-        """Wait until the program and all that it started has ended: its peak memory, and whether time ran out.
+    def _wait(self, process: subprocess.Popen[bytes], deadline: float, *, stops: bool) -> tuple[float, float, bool]:
+        """Wait until the program and all that it started has ended: its peak memory, when it ended itself, and whether
+        time ran out.
 
         ``stops``: the child side stops the program after some steps; one that goes on is ended.
         """
@@ -147,14 +151,15 @@ class SandboxedRunner:
                 self._end(process)
                 if now <= deadline:
                     process.returncode = 0  # it goes on after its last step, as some programs do: all was seen
-                return memory, now > deadline
+                return memory, time.monotonic(), now > deadline
             time.sleep(_POLL_S)
+        ended = time.monotonic()
         while self.sandbox.running():
             if time.monotonic() > deadline:
                 self._end(process)
-                return memory, True
+                return memory, ended, True
             time.sleep(_POLL_S)
-        return memory, False
+        return memory, ended, False
 
     def _end(self, process: subprocess.Popen[bytes]) -> None:
         """Kill the program and all that it started."""
