@@ -250,9 +250,9 @@ def test_ranks_are_freed_of_each_other_and_one_is_tried_alone(workspace):
     trials = ["--stub", "collectives", "--delay", "optimizer@1=+100%", "--set", "ranks=1"]
     report = simplify(workspace, *words, options=[*trials, "--budget", "45s"]).report
     assert report["run"]["world_size"] == 2
-    assert accounted(report) == {"without collectives", "optimizer on rank 1 +100%", "one rank alone"}
+    assert accounted(report) == {"without collectives", "rank 1: optimizer +100%", "one rank alone"}
     assert report["experiments"], failures(report)
-    assert "optimizer on rank 1 +100%" not in failures(report)
+    assert "rank 1: optimizer +100%" not in failures(report)
 
 
 @pytest.mark.serial

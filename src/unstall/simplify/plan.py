@@ -89,9 +89,9 @@ def delay(
     kind = registry.components().get(name)
     work: dict[str, Any] = {"file": file} if kind is None else {"target": path_of(kind)}
     where = {} if rank is None else {"rank": rank}
-    on_rank = "" if rank is None else f" on rank {rank}"
+    on_rank = "" if rank is None else f"rank {rank}: "
     return Experiment(
-        name=f"{name}{on_rank} +{share:.0%}" + (" asleep" if by == "sleep" else ""),
+        name=f"{on_rank}{name} +{share:.0%}" + (" asleep" if by == "sleep" else ""),
         intervention=DelayIntervention.name,
         arm=(DelayIntervention.specification(name=name, share=share, by=by, **work, **where),),
         component=None if where else name,

@@ -26,7 +26,7 @@ def test_a_delay_that_sleeps_takes_no_core():
 
 def test_one_rank_alone_may_be_slowed():
     (one,) = parse([], ["backward@1=+50%"], [])
-    assert (one.name, one.arm[0]["rank"], one.component, one.share) == ("backward on rank 1 +50%", 1, None, 0.5)
+    assert (one.name, one.arm[0]["rank"], one.component, one.share) == ("rank 1: backward +50%", 1, None, 0.5)
 
 
 @pytest.mark.parametrize(

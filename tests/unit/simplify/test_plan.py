@@ -151,6 +151,6 @@ def test_forward_is_slowed_on_the_rank_that_waits_least_and_on_the_one_that_wait
     report = make_report(make_finding(function="Log.write"), phases={"forward": 0.9})
     report = changed(report, communication=Communication(ranks=ranks))
     found = names(plan.experiments(report, several))
-    assert [name for name in found if "on rank" in name] == [
-        "Net.forward on rank 2 +50%", "Net.forward on rank 1 +50%",
+    assert [name for name in found if name.startswith("rank")] == [
+        "rank 2: Net.forward +50%", "rank 1: Net.forward +50%",
     ]  # fmt: skip
