@@ -345,8 +345,8 @@ def markdown(sheet: Sheet, rounds: int) -> str:
         "  overlaps a sample is timed.",
         "- An environment step pays for two clock readings and a call through C, what *a span* costs: where that is",
         "  more than a hundredth of the step, the goal cannot be met.",
-        "- A rank leaves some 2 kB for the report of [several machines](several-machines.md), however long the run; while it",
-        "  runs, its recording grows by 48 bytes a span on its own node: some 500 bytes for a step of ten calls.",
+        "- A rank leaves some 2 kB for the report of [several machines](several-machines.md), however long the run;",
+        "  while it runs, its recording grows by 48 bytes a span on its own node: some 500 bytes for a step of ten calls.",
     ]
     return "\n".join(lines) + "\n"
 
