@@ -346,7 +346,7 @@ def markdown(sheet: Sheet, rounds: int) -> str:
         "- An environment step pays for two clock readings and a call through C, what *a span* costs: where that is",
         "  more than a hundredth of the step, the goal cannot be met.",
         "- A rank leaves some 2 kB for the report of [several machines](several-machines.md), however long the run;",
-        "  while it runs, its recording grows by 48 bytes a span on its own node: some 500 bytes for a step of ten calls.",
+        "  while it runs, its recording grows by 48 bytes a span on its own node: 500 bytes for a step of ten calls.",
     ]
     return "\n".join(lines) + "\n"
 
