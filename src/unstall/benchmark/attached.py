@@ -131,13 +131,17 @@ def _thread_name(pid: int, thread: int) -> str:
     return f"{name} (main)" if thread == pid else name
 
 
-def _rank(pid: int) -> tuple[int, int] | None:
-    """Rank and world size of a process of several, by the variables that it was started with."""
+def variables(pid: int) -> dict[str, str]:
+    """The environment that a process was started with; empty where it may not be read."""
     try:
         words = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:
-        return None
-    variables = dict(os.fsdecode(word).partition("=")[::2] for word in words if b"=" in word)
-    identity = launchers.identity(variables)
+        return {}
+    return dict(os.fsdecode(word).partition("=")[::2] for word in words if b"=" in word)
+
+
+def _rank(pid: int) -> tuple[int, int] | None:
+    """Rank and world size of a process of several, by the variables that it was started with."""
+    identity = launchers.identity(variables(pid))
     rank, world_size = identity.get("rank"), identity.get("world_size")
     return (int(rank), int(world_size)) if rank is not None and world_size is not None and int(world_size) > 1 else None

@@ -13,8 +13,9 @@ from pathlib import Path
 import psutil
 
 from unstall.benchmark import interpreter, ptrace
-from unstall.benchmark.attached import CannotAttach, process_tree, read_command
+from unstall.benchmark.attached import CannotAttach, process_tree, read_command, variables
 from unstall.benchmark.launcher import BOOTSTRAP, RecordingOptions
+from unstall.benchmark.rundir import ERRORS_NAME
 from unstall.benchmark.session import Session
 from unstall.benchmark.thresholds import ANSWER_PATIENCE_S, OTHER_ANSWERS_S
 from unstall.child.injected import BEGIN, END
@@ -24,7 +25,6 @@ from unstall.records.observations import Observation
 _POLL_S = 0.1
 _CALL_LIMIT_S = 20.0
 _TOO_OLD = 9
-_ERRORS = "bootstrap-error.txt"
 _CALL = f"""
 import sys
 if not hasattr(sys, "remote_exec"):
@@ -147,7 +147,7 @@ class _Scripts:
         names = {
             "source": str(BOOTSTRAP / "sitecustomize.py"),
             "folder": str(BOOTSTRAP),
-            "errors": str(self._directory / _ERRORS),
+            "errors": str(self._directory / ERRORS_NAME),
             "arguments": [action, str(self._directory), RecordingOptions().for_child()],
             "script": str(script),
         }
@@ -188,7 +188,7 @@ def _obstacle_to_a_living_one(pid: int) -> str | None:
         return f"process {pid} belongs to another user: record it as that user"
     if os.stat(f"/proc/{pid}/ns/mnt").st_ino != os.stat("/proc/self/ns/mnt").st_ino:
         return f"process {pid} is in a container: run this inside it"
-    if f"\0{RUN_DIR}=".encode() in b"\0" + Path(f"/proc/{pid}/environ").read_bytes():
+    if RUN_DIR in variables(pid):
         return f"process {pid} is under `unstall run` already: see `unstall watch`"
     obstacle = ptrace.obstacle(pid)
     return f"nothing can be put into process {pid}: {obstacle}" if obstacle is not None else None
@@ -201,6 +201,6 @@ def _need_answers(answered: Sequence[int], directory: Path, patience_s: float) -
             f"the main thread did not answer within {patience_s:.0f} s: it is inside one long call; "
             "look at it from outside, without --record"
         )
-    errors = directory / _ERRORS
+    errors = directory / ERRORS_NAME
     if errors.exists() and not any(directory.glob("rec-*.bin")):
         raise CannotAttach(errors.read_text().strip().splitlines()[0])

@@ -13,6 +13,9 @@ from pathlib import Path
 from unstall.benchmark import state
 from unstall.benchmark.thresholds import NEEDED_BYTES
 
+ERRORS_NAME = "bootstrap-error.txt"
+"""The file of a recording in which the bootstrap says why it could not start."""
+
 
 @dataclass(frozen=True)
 class RunDir:
@@ -25,7 +28,7 @@ class RunDir:
 
     def discard_recordings(self) -> None:
         """Remove what the report was made from; the directory too when nothing else is in it."""
-        for pattern in ("rec-*.bin", "info-*.jsonl", "bootstrap-error.txt", "stacks-*.txt", "gpu-*.json"):
+        for pattern in ("rec-*.bin", "info-*.jsonl", ERRORS_NAME, "stacks-*.txt", "gpu-*.json"):
             for path in self.path.glob(pattern):
                 path.unlink(missing_ok=True)
         with contextlib.suppress(OSError):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from unstall.benchmark import command, launcher, rundir
 from unstall.benchmark.environment import environment
 from unstall.benchmark.launcher import ProgramExit
-from unstall.benchmark.rundir import RunDir
+from unstall.benchmark.rundir import ERRORS_NAME, RunDir
 from unstall.diagnose import gpu_windows
 from unstall.diagnose.overview import RunContext, without_steps
 from unstall.records.report import Report
@@ -151,6 +151,11 @@ def _notes(directory: RunDir, processes: list[ProcessRecording], outcome: Progra
     stopped = outcome.observation.stopped
     if directory.note:
         notes.append(directory.note)
+    if outcome.goes_on:
+        seconds = outcome.observation.ended - outcome.observation.began
+        notes.append(
+            f"recorded for {seconds:.0f} s in a program that was already running: what came before is not known"
+        )
     if outcome.status < 0 and not stopped:
         notes.append(f"the program was ended by signal {-outcome.status}; the report covers what ran until then")
     elif outcome.status and not stopped:
@@ -175,7 +180,7 @@ def _notes(directory: RunDir, processes: list[ProcessRecording], outcome: Progra
     if any(not (process.first("process") or {"native": True}).get("native") for process in processes):
         notes.append("the C recorder is not built for the program's Python: the slower Python recorder was used")
     try:
-        for line in (directory.path / "bootstrap-error.txt").read_text().splitlines()[:1]:
+        for line in (directory.path / ERRORS_NAME).read_text().splitlines()[:1]:
             notes.append(f"the program could not be watched: {line}")
     except OSError:
         pass

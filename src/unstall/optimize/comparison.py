@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from statistics import median, stdev
 from typing import Any
 
+from unstall.benchmark.rundir import ERRORS_NAME
 from unstall.optimize.thresholds import (
     FAIR_PAIRS,
     HOPE,
@@ -113,10 +114,9 @@ def timed(run: TrialRun, window: TimedWindow) -> TimedRun:
     """What a run's clock says. Raises TrialFailed in one line."""
     facts = run.json("clock.json")
     if facts is None:
-        if (run.folder / "bootstrap-error.txt").exists():
-            raise TrialFailed(
-                f"unstall itself failed in it: {(run.folder / 'bootstrap-error.txt').read_text().strip()}"
-            )
+        errors = run.folder / ERRORS_NAME
+        if errors.exists():
+            raise TrialFailed(f"unstall itself failed in it: {errors.read_text().strip()}")
         if run.timed_out:
             raise TrialFailed(f"no end after {run.seconds:.0f} s")
         raise TrialFailed(f"ended with exit code {run.status} before a step was done{last_line(run.output)}")

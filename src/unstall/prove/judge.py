@@ -265,7 +265,7 @@ class Judge:
         if self.pairs and all(_outlives(pair.changed) and not _outlives(pair.original) for pair in self.pairs):
             longest = max(pair.changed.outlived_s for pair in self.pairs)
             return f"a process of it goes on for {longest:.1f} s after its end, and the original's do not"
-        reasons = [_beside_the_results(pair.original, pair.changed) for pair in self.watched]
+        reasons = [_done_to_the_machine(pair.original, pair.changed) for pair in self.watched]
         return f"{reasons[0]}, which the original does not" if reasons and all(reasons) else None
 
     def _fail(self) -> None:
@@ -390,7 +390,7 @@ def _outlives(run: WholeRun) -> bool:
     return run.outlived_s > thresholds.OUTLIVES_S
 
 
-def _beside_the_results(original: WholeRun, changed: WholeRun) -> str | None:
+def _done_to_the_machine(original: WholeRun, changed: WholeRun) -> str | None:
     if changed.refused and not original.refused:
         return f"it tries what the sandbox refuses ({changed.refused[0]})"
     if original.account and changed.account:

@@ -45,7 +45,5 @@ def record(pid: int, duration_s: float, on_poll: Callable[[Session], None]) -> E
         except BaseException:
             directory.discard_recordings()
             raise
-    seconds = observation.ended - observation.began
-    note = f"recorded for {seconds:.0f} s in a program that was already running: what came before is not known"
-    request = RunRequest(words, RecordingOptions())
-    return EndedProgram(request, directory, started, ProgramExit(0, observation, goes_on=True), [note])
+    outcome = ProgramExit(0, observation, goes_on=True)
+    return EndedProgram(RunRequest(words, RecordingOptions()), directory, started, outcome)

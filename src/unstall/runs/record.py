@@ -52,8 +52,6 @@ class EndedProgram:
     directory: RunDir
     started: datetime
     outcome: launcher.ProgramExit
-    notes: Sequence[str] = ()
-    """What the report should say of how it was recorded."""
 
 
 @dataclass(frozen=True)
@@ -132,8 +130,6 @@ def diagnose(ended: EndedProgram) -> RecordedRun:
 
         asked = Asked(ended.directory.id, list(request.words), ended.started, outcome.status, steps, modules)
         diagnosis = request.nodes.diagnosis(diagnosis, asked)
-    for note in ended.notes:
-        diagnosis = diagnosis.noting(note)
     gathered = request.gathering.gather(diagnosis) if request.gathering else Gathered(diagnosis)
     diagnosis = gathered.diagnosis
     report = diagnosis.report

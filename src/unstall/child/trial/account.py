@@ -110,7 +110,7 @@ def levels() -> tuple[int, ...]:
     threads = _listed("/proc/self/task")
     unnamed = sum(map(_unnamed_bytes, descriptors))
     scheduled = os.getpriority(os.PRIO_PROCESS, 0), os.sched_getscheduler(0)
-    return resident_bytes(), len(descriptors), children(), len(threads), unnamed, *scheduled
+    return resident_bytes(), len(descriptors), children(threads), len(threads), unnamed, *scheduled
 
 
 def resident_bytes() -> int:
@@ -119,9 +119,9 @@ def resident_bytes() -> int:
     return int(words[1]) * os.sysconf("SC_PAGE_SIZE") if words else 0
 
 
-def children() -> int:
-    """Processes that this one has started and that were not yet waited for; 0 where the kernel does not tell."""
-    return sum(len(_read(f"/proc/self/task/{thread}/children").split()) for thread in _listed("/proc/self/task"))
+def children(threads: list[str]) -> int:
+    """Processes that these threads have started and that were not yet waited for; 0 where the kernel does not tell."""
+    return sum(len(_read(f"/proc/self/task/{thread}/children").split()) for thread in threads)
 
 
 def shared_bytes(at: str = "/dev/shm") -> int:

@@ -10,9 +10,7 @@ from unstall.child.seams import modules
 from unstall.diagnose.dominant_module import dominant_module, own_share
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.gradients import CostlyGradient, costly_gradient
-from unstall.diagnose.health import (
-    multiplies_zeros,
-)
+from unstall.diagnose.health import multiplies_zeros
 from unstall.diagnose.patterns.base import UsualRemedy
 from unstall.records.measurements import ModuleMeasurement, ZeroProducts
 from unstall.records.report import Culprit

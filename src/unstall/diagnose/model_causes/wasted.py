@@ -5,18 +5,10 @@ from __future__ import annotations
 from unstall.child.user_files import is_program_file
 from unstall.diagnose.blame import culprit_at
 from unstall.diagnose.features import HostFeatures
-from unstall.diagnose.health import (
-    computes_on_padding,
-    wasted_gradients,
-    wastes_gradients,
-    zeros,
-    zeros_s,
-)
+from unstall.diagnose.health import computes_on_padding, wasted_gradients, wastes_gradients, zeros, zeros_s
 from unstall.diagnose.model_causes.base import ModelCause, Suspects, share_of_forward
 from unstall.diagnose.patterns.base import UsualRemedy
-from unstall.diagnose.thresholds import (
-    PRECISION_COST,
-)
+from unstall.diagnose.thresholds import PRECISION_COST
 from unstall.records.report import Culprit
 from unstall.records.vocabulary import BACKWARD, FORWARD
 from unstall.text.units import percent
