@@ -31,6 +31,12 @@ def first_difference(original: Account, changed: Account, *, to_the_bit: bool) -
     return None
 
 
+def samples(account: Account) -> Sequence[int]:
+    """How many went through models in training, in validation, and were given by loaders."""
+    given = sum(samples for samples, _ in account["batches"])
+    return [*(sum(_sizes(account["calls"], mode)) for mode in _MODES), given]
+
+
 def draws_differ(original: Account, changed: Account) -> bool:
     """Whether a global generator is in another state at the end: other random numbers were drawn, or more of them."""
     return bool(original["random"] != changed["random"])

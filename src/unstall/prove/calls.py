@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from unstall.prove import thresholds
 from unstall.text.units import times
@@ -26,6 +26,7 @@ class CalledFunction(NamedTuple):
     first_line: int
 
 
+Place = TypeVar("Place", bound=tuple[Any, ...])
 Calls = Mapping[CalledFunction, int]
 Quarters = Mapping[CalledFunction, Sequence[int]]
 """How often each function was called in each quarter of the steps."""
@@ -58,15 +59,15 @@ def counted_in(path: Path) -> tuple[Calls, Quarters]:
     return calls, of_quarters
 
 
-def rising(quarters: Quarters) -> list[tuple[CalledFunction, tuple[int, ...]]]:
-    """(function, its calls in each quarter) of those that are called more and more often.
+def rising(quarters: Mapping[Place, Sequence[int]]) -> list[tuple[Place, tuple[int, ...]]]:
+    """(place, its counts in each quarter) of those that come to more and more: a function's calls, say.
 
-    In the last quarter more than twice as often as in the first, in which they are called already: one that begins
-    late, with the second half say, is none.
+    In the last quarter more than twice as many as in the first, in which there are some already: what begins late,
+    with the second half say, is none.
     """
     return sorted(
-        (function, tuple(counts))
-        for function, counts in quarters.items()
+        (place, tuple(counts))
+        for place, counts in quarters.items()
         if counts[0] > 0 and all(a < b for a, b in pairwise(counts)) and counts[-1] > thresholds.RISING * counts[0]
     )
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from unstall.optimize import thresholds as rounding
 from unstall.optimize.sameness import Limits
-from unstall.prove import accounts, thresholds
+from unstall.prove import accounts, stored, thresholds
 from unstall.prove.effects import STDERR, Effects, EffectsComparison, words_differ
 from unstall.prove.runner import WholeRun
 from unstall.prove.runs import ProofEnded, Runs, agree, reseeded
@@ -77,6 +77,7 @@ class Comparer:
             self.perturbed = [(original.effects, run.effects) for run in again[1:]] or self.perturbed
             own = [original.effects, *(run.effects for run in again[:1])]
             self.judge(self._comparison(own).first(changed.effects), where)
+            self.judge(stored.first_difference(original, changed), where)
 
     def compare_as_it_is(self, plan: Mapping[str, Any], original: WholeRun, changed: WholeRun) -> None:
         """Compare a run of each side with the program's seeds untouched: steps, calls, samples.

@@ -2,8 +2,8 @@
 
 Memory fills in the first epoch where something is cached, and what is made at the start stays. So the last half of the
 run is looked at, in which the resident memory of the main process has to grow from each quarter to the next. Child
-processes, threads, open files and what is in those without a name are counted without noise: all four quarters are
-looked at.
+processes, threads, open files, what is in those without a name, and the graphs of losses that are kept, are counted
+without noise: all four quarters are looked at.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ _COUNTED = {
     "processes": "it starts more and more processes, {:.0f} more",
     "threads": "it has more and more threads, {:.0f} more",
     "unnamed": "it writes more and more into files without a name, {:.0f} bytes more",
+    "graphs": "it keeps the graphs of more and more losses, {:.0f} more",
 }
 """What is counted, in words, by its name in the account of a run."""
 

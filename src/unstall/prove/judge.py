@@ -10,26 +10,27 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from unstall.optimize import thresholds as rounding
-from unstall.prove import accounts, calls, faults, reached, refusals, saves, thresholds
+from unstall.prove import accounts, faults, refusals, saves, thresholds
 from unstall.prove.comparing import Comparer
+from unstall.prove.following import Follower
 from unstall.prove.growth import growing
 from unstall.prove.runner import WholeRun
 from unstall.prove.runs import (
     OriginalFailed,
     ProofEnded,
     Runs,
+    Shorter,
     SideRunner,
     agree,
     begin_alike,
     other_kind,
     other_seeds,
     plan_of,
-    reseeded,
 )
 from unstall.prove.timing import ProofPair, break_even, doubt, medians, own_pairs, ratio_of
 from unstall.prove.trees import Sides
@@ -42,6 +43,10 @@ _FIXED_SEEDS = "the program's seeds cannot be changed from outside: it was compa
 _DRAWS_OTHERWISE = "random numbers are drawn as the program draws them: not sample by sample, as one side does not"
 _ORDERS_ITSELF = "not compared with a sample less in each epoch, as the change orders its samples itself"
 _FAILS_UNDER_OTHERS = "under other seeds the original fails: it was compared under its own alone"
+
+
+_Both = tuple[Mapping[str, Any], WholeRun, WholeRun]
+"""A plan, and a run of the original and of the changed program under it."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +90,10 @@ class Judge:
             ended = self._conclude()
             if ended.verdict == "proven":
                 self._fail()
-                self._follow()
+                self.log("which lines of the change are reached")
+                usual = self.pairs[0].changed.effects.status
+                steps = _steps(self.watched[0].changed) if self.watched else 0
+                self.unreached = Follower(self.runs, self.sides, usual, self.has_seeds, steps).unreached()
         except ProofEnded as early:
             ended = early
         return self._proof(ended)
@@ -176,7 +184,7 @@ class Judge:
         """
         self.log("the same under seeds that the change has not seen, with a sample less")
         shift = other_seeds()
-        runs = self._both(kind, shift, is_shorter=True) or self._both(kind, shift, is_shorter=False)
+        runs = self._shortened(kind, shift, original) or self._both(kind, shift, "")
         if runs is None:
             self.has_seeds = False
             self.known_by.append(_FAILS_UNDER_OTHERS)
@@ -196,22 +204,40 @@ class Judge:
         if is_shorter:
             self.known_by.append("with the data as they are, and with a sample less in each epoch")
 
-    def _both(self, kind: str, shift: int, *, is_shorter: bool) -> tuple[Mapping[str, Any], WholeRun, WholeRun] | None:
-        """A watched run of each side under other seeds, with their plan; None where that cannot be compared.
+    def _shortened(self, kind: str, shift: int, usual: WholeRun) -> _Both | None:
+        """The same with a sample less in each epoch: where a side does not take its samples from torch's samplers, the
+        datasets say that they have one less. None where that is not how it knows their number either.
 
-        The original may not work so, or one side takes its samples in a way of its own, which nothing shortens.
+        ``usual``: a run of the original with all samples.
         """
-        plan = plan_of(kind, shift=shift, is_shorter=is_shorter, by_sample=self.by_sample)
+        runs = self._both(kind, shift, "samplers")
+        if runs is None or not _ends_alike(runs) or _shortened(runs[1]) == _shortened(runs[2]):
+            return runs
+        runs = self._both(kind, shift, "datasets")
+        if runs is not None and (not _ends_alike(runs) or self._is_shorter(runs, usual)):
+            return runs
+        self.known_by.append(_ORDERS_ITSELF)
+        return None
+
+    def _is_shorter(self, runs: _Both, usual: WholeRun) -> bool:
+        """Whether the changed program takes fewer samples than usual wherever the original does."""
+        _, original, changed = runs
+        if original.account is None or changed.account is None or usual.account is None:
+            return False
+        # Of the usual run's either side: they agree in it.
+        counts = [*zip(*(accounts.samples(account) for account in (usual.account, original.account, changed.account)))]
+        return any(all_ != before for all_, before, _ in counts) and not any(
+            before != all_ == after for all_, before, after in counts
+        )
+
+    def _both(self, kind: str, shift: int, shorter: Shorter) -> _Both | None:
+        """A watched run of each side under other seeds, with their plan; None where the original does not work so."""
+        plan = plan_of(kind, shift=shift, shorter=shorter, by_sample=self.by_sample)
         try:
             original = self.runs.original(plan)
         except OriginalFailed:
             return None
-        changed = self.runs.changed(plan, original.seconds)
-        ends_alike = changed.effects.status == original.effects.status
-        if is_shorter and ends_alike and _shortened(changed) != _shortened(original):
-            self.known_by.append(_ORDERS_ITSELF)
-            return None
-        return plan, original, changed
+        return plan, original, self.runs.changed(plan, original.seconds)
 
     def _time(self) -> None:
         """Time whole runs that nothing watches, in turns, until it is clear; compare what each leaves behind.
@@ -282,63 +308,6 @@ class Judge:
         self.comparer.judge(faults.first_difference(original.effects, changed.effects), faults.WHERE)
         self.known_by.append(f"exit code, and files that are there{faults.WHERE}")
 
-    def _follow(self) -> None:
-        """Look which lines of the change are reached, and whether the program's own seeds have a way of their own."""
-        self.unreached = [*reached.compiled(self.sides)]
-        lines = reached.changed_lines(self.sides)
-        if not lines:
-            return
-        self.log("which lines of the change are reached")
-        own = self._followed(lines, None)
-        others = list(self._under_others(lines, own))
-        place = reached.only_here(own.reached, [other.reached for other in others])
-        if place is not None:
-            raise ProofEnded("inconclusive", reached.in_words(place, len(others)))
-        self._refuse_more_and_more([own, *others])
-        by_calls = calls.seed_dependent(own.calls, [other.calls for other in others])
-        if by_calls:
-            plans = [{"reached": {"files": {}}, **reseeded(shift)} for shift in (None, other_seeds())]
-            of_original = [self.runs.original(plan).calls for plan in plans]
-            dependence = calls.not_the_originals(by_calls, *of_original)
-            if dependence is not None:
-                raise ProofEnded("inconclusive", calls.in_words(dependence, len(others)))
-        places = own.reached.union(*(other.reached for other in others))
-        self.unreached += reached.never(self.sides, lines, places)
-
-    def _refuse_more_and_more(self, runs: Sequence[WholeRun]) -> None:
-        """Raise ProofEnded where a function is called more and more often, and none is in the original.
-
-        As often in all of these runs: what follows from the data, detections of a model that learns, is other numbers.
-        """
-        rising = set.intersection(*(set(calls.rising(run.quarters)) for run in runs))
-        if not rising or len(runs) < 2 or calls.rising(self.runs.original({"reached": {"files": {}}}).quarters):
-            return
-        first, *_ = sorted(rising)
-        raise ProofEnded("inconclusive", calls.rising_in_words(*first))
-
-    def _under_others(self, lines: Mapping[str, Sequence[int]], own: WholeRun) -> Iterator[WholeRun]:
-        """Runs under other seeds: more and more of them, as long as the program's own are told from all."""
-        others: list[WholeRun] = []
-        while self.has_seeds and len(others) < thresholds.MOST_OTHER_SEEDS:
-            others.append(self._followed(lines, other_seeds()))
-            yield others[-1]
-            is_distinct = reached.only_here(own.reached, [other.reached for other in others]) is not None
-            if not (is_distinct or calls.seed_dependent(own.calls, [other.calls for other in others])):
-                return
-
-    def _followed(self, lines: Mapping[str, Sequence[int]], shift: int | None) -> WholeRun:
-        """A run of the changed program whose lines are followed."""
-        plan = {"reached": {"files": lines}, **reseeded(shift)}
-        run = self.runs.run(self.sides.changed, plan, self.runs.remaining())
-        usual = self.pairs[0].changed.effects.status
-        if run.effects.status != usual:
-            raise ProofEnded(
-                "inconclusive", f"it ends with exit code {run.effects.status} where its lines are followed, not {usual}"
-            )
-        if reached.LOST in run.reached:
-            raise ProofEnded("inconclusive", "the program ends what follows its lines: a debugger of its own does")
-        return run
-
     # ------------------------------------------------------------------ the answer
 
     def _words_of_tensors(self, original: WholeRun) -> str:
@@ -381,9 +350,18 @@ class Judge:
         return "one file" if count == 1 else f"{count} files"
 
 
+def _ends_alike(runs: _Both) -> bool:
+    _, original, changed = runs
+    return changed.effects.status == original.effects.status
+
+
 def _shortened(run: WholeRun) -> int:
     """How many of its epochs had a sample less."""
     return int((run.account or {}).get("shortened", 0))
+
+
+def _steps(run: WholeRun) -> int:
+    return int((run.account or {}).get("steps", 0))
 
 
 def _outlives(run: WholeRun) -> bool:

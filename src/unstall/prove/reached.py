@@ -53,6 +53,14 @@ def _place(line: str) -> Place | None:
         return None
 
 
+def step_lines_in(path: Path) -> frozenset[tuple[str, int]]:
+    """(file, line) of what was executed while optimizers made steps, as the child side has written it."""
+    try:
+        return frozenset((str(file), int(line)) for file, line in json.loads(path.read_text()))
+    except (OSError, ValueError, TypeError):
+        return frozenset()
+
+
 def changed_lines(sides: Sides) -> dict[str, list[int]]:
     """Path of each source file → the lines in it that the change has brought."""
     lines_by_path = {}

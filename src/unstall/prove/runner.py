@@ -23,12 +23,14 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from unstall.optimize.equivalence import read
 from unstall.optimize.sameness import ObservedTensor
 from unstall.optimize.trial_runner import trial_environment, with_files
+from unstall.prove import volume
 from unstall.prove.calls import Calls, Quarters, counted_in
 from unstall.prove.effects import NOTHING, STDOUT, Content, Effects, written
 from unstall.prove.inherited import Inherited
-from unstall.prove.reached import Place, places_in
+from unstall.prove.reached import Place, places_in, step_lines_in
 from unstall.prove.saves import Saved, Saves
 from unstall.prove.trees import Files
+from unstall.prove.volume import Volume
 
 if TYPE_CHECKING:
     from unstall.sandbox import Sandbox
@@ -59,6 +61,10 @@ class WholeRun:
     """How often each of the program's functions was called, where that was asked for."""
     quarters: Quarters = field(default_factory=dict)
     """The calls in each quarter of the steps."""
+    volume: Volume = field(default_factory=dict)
+    """How many elements operators took in each quarter, where that was asked for."""
+    step_lines: frozenset[tuple[str, int]] = frozenset()
+    """(file, line) of what was being executed while optimizers made their steps, where that was asked for."""
     saves: Mapping[str, Saved] = field(default_factory=dict)
     """How often each file was saved, as far as that was seen."""
     refused: Sequence[str] = ()
@@ -124,6 +130,8 @@ class SandboxedRunner:
             reached=places_in(self.slot / "reached.jsonl"),
             calls=calls,
             quarters=quarters,
+            volume=volume.counted_in(self.slot / "volume.json"),
+            step_lines=step_lines_in(self.slot / "step_lines.json"),
             saves=saves.of_files(self.sandbox.layers()),
             refused=refused,
             outlived_s=began + seconds - ended,

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from unstall.optimize import thresholds as rounding
 from unstall.prove import thresholds
@@ -18,6 +18,9 @@ from unstall.prove.trees import Files, Sides
 from unstall.records.proof import ProofVerdict
 
 _SEED = 20260101
+
+Shorter = Literal["", "samplers", "datasets"]
+"""What leaves a sample of each epoch out: torch's samplers, or the datasets, whose length samplers ask for."""
 
 
 class ProofEnded(Exception):
@@ -129,7 +132,7 @@ def plan_of(
     *,
     steps: int | None = None,
     shift: int | None = None,
-    is_shorter: bool = False,
+    shorter: Shorter = "",
     by_sample: bool = True,
 ) -> dict[str, Any]:
     """The plan of a run that is watched.
@@ -138,12 +141,12 @@ def plan_of(
         kind: what counts as a step; empty where the program makes none.
         steps: after how many it ends; None for a whole run.
         shift: by how much the program's seeds are changed.
-        is_shorter: whether each epoch has a sample less than the data.
+        shorter: by what each epoch has a sample less than the data; empty where it has not.
         by_sample: whether each sample is drawn under a seed of its own, so that workers make the same ones.
     """
     seed: dict[str, Any] = {"seed": {"seed": _SEED if by_sample else None, "shift": shift}}
-    if is_shorter:
-        seed["shorter"] = {"samples": 1}
+    if shorter:
+        seed["shorter"] = {"samples": 1, "datasets": shorter == "datasets"}
     if not kind:
         return {**seed, "account": {}}
     return {

@@ -61,6 +61,7 @@ def test_what_grows_in_all_runs_of_the_changed_program_alone_is_said():
     )
     assert "files open" in growing([pair({"descriptors": steady}, {"descriptors": piling})])
     assert "more and more threads, 3 more at" in growing([pair({"threads": steady}, {"threads": piling})])
+    assert "graphs of more and more losses, 3 more at" in growing([pair({"graphs": steady}, {"graphs": piling})])
     assert "without a name, 3 bytes more at" in growing([pair({"unnamed": steady}, {"unnamed": piling})])
     assert growing([changed, pair({"processes": steady}, {"processes": steady})]) is None
     assert growing([pair({"processes": piling}, {"processes": piling})]) is None

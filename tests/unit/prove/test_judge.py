@@ -17,6 +17,7 @@ from unstall.prove.runner import WholeRun
 from unstall.prove.runs import OriginalFailed
 from unstall.prove.saves import Saved
 from unstall.prove.trees import Sides
+from unstall.prove.volume import OperatorCall
 
 TRAIN = Path("/program/train.py")
 SIDES = Sides({TRAIN: b"a = 1\n"}, {TRAIN: b"a = 2\n"})
@@ -430,6 +431,28 @@ def test_a_side_that_orders_its_data_itself_or_an_original_that_fails_is_compare
     assert [plan for plan in runs.plans if (plan.get("seed") or {}).get("shift") and is_watched(plan)]
 
 
+def by_datasets(plan):
+    return bool(plan.get("shorter", {}).get("datasets"))
+
+
+@pytest.mark.parametrize(("rows", "verdict"), [(15, "different"), (16, "proven"), (14, "proven")])
+def test_a_sampler_of_its_own_is_compared_where_datasets_say_that_they_have_less(rows, verdict):
+    """The original takes 14 a step then; one that takes 16 as always does not ask the datasets."""
+
+    def original(plan):
+        return seeded(
+            plan, account=make_account(shortened=int("shorter" in plan), rows=14 if by_datasets(plan) else 16)
+        )
+
+    def changed(plan):
+        taken = rows if by_datasets(plan) else 16
+        return seeded(plan, seconds=5.0, account=make_account(shortened=int(by_datasets(plan)), rows=taken))
+
+    proof, _ = prove(original, changed)
+    assert proof.verdict == verdict
+    assert any("orders its samples itself" in line for line in proof.known_by) == (rows == 16)
+
+
 WEIGHTS = "/program/model.pt"
 
 
@@ -555,3 +578,33 @@ def test_what_is_called_more_and_more_often_under_all_seeds_alike_is_inconclusiv
     assert proof.verdict == "inconclusive" and "hook (train.py:3) is called more and more often" in proof.reason
     assert prove(lambda plan: counted(plan, (10, 30, 50, 70)), changed)[0].verdict == "proven"
     assert prove(lambda plan: counted(plan, steady), as_the_data_have_it)[0].verdict == "proven"
+
+
+def taking(plan, elements, **given):
+    """A run in which an operator takes so many elements in each quarter of the steps."""
+    return seeded(
+        plan, volume={OperatorCall(str(TRAIN), "add", 3, "cat", 5): elements} if "volume" in plan else {}, **given
+    )
+
+
+def test_an_operator_that_takes_more_and_more_is_inconclusive_unless_one_of_the_original_does():
+    def changed(plan):
+        return taking(plan, (8, 20, 40, 107) if "seed" in plan else (9, 21, 39, 80), seconds=5.0)
+
+    proof, _ = prove(lambda plan: taking(plan, (40, 40, 40, 40)), changed)
+    assert proof.verdict == "inconclusive" and "cat in add (train.py:5) takes more and more" in proof.reason
+    assert prove(lambda plan: taking(plan, (10, 30, 50, 70)), changed)[0].verdict == "proven"
+    assert prove(lambda plan: counted(plan, (10, 30, 50, 70)), changed)[0].verdict == "proven"
+
+
+def test_a_way_out_of_the_training_that_no_run_took_is_inconclusive():
+    before = b"for batch in loader:\n    step(batch)\n"
+    sides = Sides({TRAIN: before}, {TRAIN: before + b"    if loss > best:\n        break\n"})
+
+    def changed(plan):
+        return seeded(plan, seconds=5.0, step_lines=frozenset({(str(TRAIN), 2)}))
+
+    runs = MadeUp(seeded, changed)
+    runs.sides = {id(sides.original): seeded, id(sides.changed): changed}
+    proof = Judge(runs, sides, ProofOptions(), clock=lambda: runs.spent_s).prove()
+    assert proof.verdict == "inconclusive" and "train.py:4 (break)" in proof.reason

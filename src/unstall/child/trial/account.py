@@ -6,7 +6,7 @@ from outside of any: [mode, rows, dtypes, digest of what went in]), ``batches`` 
 shorter.py ended early), ``shared`` (bytes that it leaves in shared memory), and, after steps at equal distances,
 ``memory`` (resident bytes of the process), ``descriptors`` (that it has open), ``processes`` (its children),
 ``threads`` (its own), ``unnamed`` (bytes of the files without a name that it has open), ``nice`` and ``policy`` (how it
-is scheduled).
+is scheduled), ``graphs`` (of how many steps autograd's graph is alive).
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from typing import Any
 
 from unstall.child import trial
 from unstall.child.trial import shorter
+from unstall.child.trial.graphs import Graphs, watch
 from unstall.child.trial.observe import facts
 from unstall.child.trial.spaced import Spaced
 from unstall.child.trial.tensors import rows, tensors
 
-_LEVELS = ("memory", "descriptors", "processes", "threads", "unnamed", "nice", "policy")
+_LEVELS = ("memory", "descriptors", "processes", "threads", "unnamed", "nice", "policy", "graphs")
 _MOST_SAMPLES = 4096
 _MOST = 200_000
 """Calls and batches that are listed; of those after them only the last digest, which all went into, is known."""
@@ -43,7 +44,8 @@ class TrialAccount:
         self.batches: list[tuple[int, str]] = []
         self.is_registered = False
         self.chains = {"calls": b"", "batches": b""}
-        self.levels = Spaced(levels, _MOST_SAMPLES)
+        self.levels = Spaced(lambda: (*levels(), self.graphs.alive()), _MOST_SAMPLES)
+        self.graphs = Graphs()
         self.shared = shared_bytes()
 
     def register(self) -> None:
@@ -105,7 +107,7 @@ class TrialAccount:
 
 
 def levels() -> tuple[int, ...]:
-    """What this process holds, in the order of ``_LEVELS``."""
+    """What this process holds, in the order of ``_LEVELS`` but the last."""
     descriptors = _listed("/proc/self/fd")
     threads = _listed("/proc/self/task")
     unnamed = sum(map(_unnamed_bytes, descriptors))
@@ -173,7 +175,7 @@ def random_states() -> dict[str, str]:
 
 
 def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
-    """Hooks after each optimizer step, after each call of a model, and where a loader gives a batch."""
+    """Hooks after each optimizer step, after each call of a model, where a loader gives a batch, and at backward."""
     if trial.is_helper():
         return []
     account = TrialAccount(folder)
@@ -184,6 +186,7 @@ def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
             lambda module: trial.after_model_calls(module, lambda model, args, _: account.call(model, args)),
         ),
         ("torch.utils.data.dataloader", lambda module: _batches(module, account)),
+        ("torch.autograd", lambda module: watch(module, account.graphs)),
     ]
 
 

@@ -4,7 +4,7 @@
 reached for the first time, by any process of the program: [path, function, its first line, line, offset of the
 instruction in it], the offset -1 where a function begins. ``calls.json``, at the end of the first process: [path,
 function, its first line, how often it was called there, and how often in each quarter of the optimizers' steps; nothing
-there where these were few].
+there where these were few]. ``step_lines.json``, then too: [path, line] of what is executed while optimizers step.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ class Reached:
         self.files = {path: set(lines) for path, lines in files.items()}
         self.path = os.path.join(folder, "reached.jsonl")
         self.calls_path = os.path.join(folder, "calls.json")
+        self.step_lines_path = os.path.join(folder, "step_lines.json")
         self.pid = os.getpid()
         self.codes: dict[int, tuple[CodeType, dict[int, int]]] = {}
         """Codes by identity, as comparing would compare what they hold: offset → line still to be reached."""
@@ -49,6 +50,8 @@ class Reached:
         """How often each of the program's functions began, by the same identity."""
         self.counts = Spaced(self.calls.copy, _MOST_COUNTS)
         """The calls so far, after steps."""
+        self.step_lines: set[tuple[str, int]] = set()
+        """(file, line) of the program that are being executed while an optimizer makes a step."""
 
     def enter(self, code: CodeType) -> dict[int, int]:
         """What is still to be reached in a function that begins."""
@@ -85,8 +88,14 @@ class Reached:
 
     def step(self) -> None:
         """An optimizer has made a step."""
-        if os.getpid() == self.pid:
-            self.counts.note()
+        if os.getpid() != self.pid:
+            return
+        self.counts.note()
+        frame: FrameType | None = sys._getframe()
+        while frame is not None:
+            if is_user_file(frame.f_code.co_filename):
+                self.step_lines.add((frame.f_code.co_filename, frame.f_lineno))
+            frame = frame.f_back
 
     def quarters(self, identity: int) -> list[int]:
         """How often a function was called in each quarter of the steps; nothing where these were few."""
@@ -110,6 +119,8 @@ class Reached:
         ]
         with open(self.calls_path, "w") as file:
             json.dump(rows, file)
+        with open(self.step_lines_path, "w") as file:
+            json.dump([[os.path.abspath(path), line] for path, line in self.step_lines], file)
 
     def _write(self, code: CodeType, file: str, line: int, offset: int) -> None:
         """At once: a worker may be killed. The program's own descriptors stay as they are."""

@@ -31,18 +31,57 @@ PROGRAM = """
 """
 
 
-@pytest.mark.timeout(120)
-def test_the_last_sample_of_each_epoch_is_left_out(tmp_path):
+def run_shorter(tmp_path, program, **plan):
     script = tmp_path / "program.py"
-    script.write_text(textwrap.dedent(PROGRAM))
+    script.write_text(textwrap.dedent(program))
     env = {
         **os.environ,
         "PYTHONPATH": str(BOOTSTRAP),
         "UNSTALL_RUN_DIR": str(tmp_path),
         "UNSTALL_CHILD": "unstall.child.trial",
-        "UNSTALL_PLAN": json.dumps({"shorter": {"samples": 1}, "account": {}}),
+        "UNSTALL_PLAN": json.dumps({"shorter": {"samples": 1, **plan}, "account": {}}),
     }
     done = subprocess.run([sys.executable, str(script)], env=env, capture_output=True, text=True, check=True)
     assert not list(tmp_path.glob("complaints*"))
-    assert json.loads(done.stdout) == [[2, [4, 3]], [1, [4]], [2, [4, 3]], [2, [4, 3]], [2, [4, 3]], [1, [1]], [1, [3]]]
-    assert json.loads((tmp_path / "account.json").read_text())["shortened"] == 6
+    return json.loads(done.stdout), json.loads((tmp_path / "account.json").read_text())["shortened"]
+
+
+@pytest.mark.timeout(120)
+def test_the_last_sample_of_each_epoch_is_left_out(tmp_path):
+    printed, epochs = run_shorter(tmp_path, PROGRAM)
+    assert printed == [[2, [4, 3]], [1, [4]], [2, [4, 3]], [2, [4, 3]], [2, [4, 3]], [1, [1]], [1, [3]]]
+    assert epochs == 6
+
+
+OF_ITS_OWN = """
+    import torch
+    from torch.utils.data import DataLoader, Dataset, Sampler, Subset, TensorDataset
+
+    class Rows(Dataset):
+        def __len__(self):
+            return 8
+
+        def __getitem__(self, index):
+            return index
+
+    class FewerRows(Rows):
+        def __len__(self):
+            return super().__len__() - 2
+
+    class Batches(Sampler):
+        def __init__(self, rows):
+            self.rows = rows
+
+        def __iter__(self):
+            yield from torch.arange(len(self.rows)).split(4)
+
+    rows = [Rows(), FewerRows(), Subset(Rows(), [1, 2, 3]), TensorDataset(torch.zeros(5))]
+    batches = [len(batch) for batch in DataLoader(Rows(), batch_sampler=Batches(Rows()))]
+    print([[len(one) for one in rows], batches])
+"""
+
+
+@pytest.mark.timeout(120)
+def test_datasets_say_that_they_have_one_sample_less(tmp_path):
+    printed, asked = run_shorter(tmp_path, OF_ITS_OWN, datasets=True)
+    assert printed == [[7, 5, 2, 4], [4, 3]] and asked

@@ -1,0 +1,114 @@
+"""Count how many elements each operator of torch takes, line by line of the program, in each quarter of the steps.
+
+``plan["steps"]``: how many the optimizers make. ``volume.json``, at the end of the first process: [path, function, its
+first line, operator, line, elements in some steps in the middle of each quarter]; nothing where the steps are few. What
+a view or a lookup does not read is not counted.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from unstall.child import trial
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_QUARTERS = 4
+_LEAST_STEPS, _MOST_STEPS = 16, 16  # of all, and that are counted in each quarter
+_LOOKUPS = frozenset(
+    ("index", "index_select", "gather", "embedding", "take", "_index_put_impl_", "index_put", "index_put_")
+)
+"""Operators that take as much of their first argument as the others say."""
+
+Place = tuple[str, str, int, str, int]
+
+
+class Volume:
+    """Of the main process."""
+
+    def __init__(self, folder: str, steps: int):
+        self.path = os.path.join(folder, "volume.json")
+        self.pid = os.getpid()
+        self.quarter_of = counted_steps(steps)
+        self.steps = 0
+        self.quarter: int | None = None
+        """The quarter in which is counted just now."""
+        self.elements: dict[Place, list[int]] = {}
+
+    def step(self) -> None:
+        """An optimizer has made a step."""
+        self.steps += 1
+        self.quarter = self.quarter_of.get(self.steps) if os.getpid() == self.pid else None
+
+    def take(self, quarter: int, operator: Any, args: tuple[Any, ...], frame: Any) -> None:
+        """An operator has been called in some quarter."""
+        if os.getpid() != self.pid or trial.is_unseen() or getattr(operator, "is_view", False):
+            return
+        name = operator.__name__.partition(".")[0]
+        caller = trial.user_frame_above(frame)
+        if caller is None:
+            return
+        code = caller.f_code
+        place = (code.co_filename, code.co_name, code.co_firstlineno, name, caller.f_lineno)
+        taken = sum(_elements(args[1:] if name in _LOOKUPS else args))
+        self.elements.setdefault(place, [0] * _QUARTERS)[quarter] += taken
+
+    def write(self) -> None:
+        """Write it down."""
+        if os.getpid() == self.pid:
+            with open(self.path, "w") as file:
+                json.dump([[*place, taken] for place, taken in self.elements.items()], file)
+
+
+def counted_steps(steps: int) -> dict[int, int]:
+    """Steps that have been made → the quarter in whose middle they are: after these, operators are counted."""
+    if steps < _LEAST_STEPS:
+        return {}
+    many = min(_MOST_STEPS, steps // (2 * _QUARTERS))
+    middles = [(2 * quarter + 1) * steps // (2 * _QUARTERS) for quarter in range(_QUARTERS)]
+    return {middle - many // 2 + number: quarter for quarter, middle in enumerate(middles) for number in range(many)}
+
+
+def _elements(values: Any) -> Iterator[int]:
+    """Of each tensor in arguments."""
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            yield from _elements(value)
+        elif hasattr(value, "numel"):
+            yield int(value.numel())
+
+
+def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
+    """Look at each call of an operator, and count the steps."""
+    if trial.is_helper():
+        return []
+    volume = Volume(folder, int(plan["steps"]))
+    return [
+        ("torch", lambda module: _watch(volume)),
+        ("torch.optim.optimizer", lambda module: trial.after_optimizer_steps(module, volume.step)),
+    ]
+
+
+def _watch(volume: Volume) -> None:
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Watching(TorchDispatchMode):
+        """Sees each operator as it is called."""
+
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            quarter = volume.quarter
+            if quarter is None:
+                return func(*args, **(kwargs or {}))
+            try:
+                volume.take(quarter, func, (*args, *(kwargs or {}).values()), sys._getframe(1))
+            except Exception:  # it is not counted then
+                pass
+            return func(*args, **(kwargs or {}))
+
+    Watching().__enter__()
+    atexit.register(volume.write)

@@ -1,0 +1,39 @@
+"""Whether what a run stores is what its models held, where the original's is.
+
+Numbers that are no further off than rounding takes a few of them pass for close. But what a program saves does not go
+through any rounding: where the original stores the very bits of its weights, so must the changed program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from unstall.prove.binaries import BinaryPart
+from unstall.prove.effects import Content
+from unstall.prove.runner import WholeRun
+from unstall.records.proof import Difference
+
+_LEAST_BYTES = 64  # of few numbers, others may be the same by chance
+
+
+def first_difference(original: WholeRun, changed: WholeRun) -> Difference | None:
+    """The first part of a file that is among what the original's models hold, and not so on the other side."""
+    held, held_by_changed = ({tensor.digest for tensor in run.tensors} for run in (original, changed))
+    for file, name, _, part in _common(original, changed):
+        before = original.effects.contents[file].parts[name]
+        if before.digest in held and part.digest not in held_by_changed:
+            place = Path(file).name + f", {name}" * bool(name)
+            return Difference(kind="values", place=place, detail="it holds other numbers than the model does")
+    return None
+
+
+def _common(original: WholeRun, changed: WholeRun) -> Iterator[tuple[str, str, Content, BinaryPart]]:
+    """(file, part, content, part of the changed program's) of the numbers that both sides store."""
+    for file, content in changed.effects.contents.items():
+        before = original.effects.contents.get(file)
+        if before is None:
+            continue
+        for name, part in content.parts.items():
+            if name in before.parts and before.parts[name].is_like(part) and part.size >= _LEAST_BYTES:
+                yield file, name, content, part

@@ -1,0 +1,58 @@
+"""Changed lines that would leave the training's loop, and that no run reached."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from unstall.prove.early_ends import first
+from unstall.prove.reached import changed_lines
+from unstall.prove.trees import Sides
+
+TRAIN = Path("/program/train.py")
+BEFORE = """\
+def main(loader):
+    for epoch in range(3):
+        for batch in loader:
+            step(batch)
+        if epoch > 9:
+            break
+"""
+
+
+def early(after, *, reached=(), step_lines=((str(TRAIN), 4),)):
+    sides = Sides({TRAIN: BEFORE.encode()}, {TRAIN: after.encode()})
+    lines = frozenset((str(TRAIN), line) for line in reached)
+    return first(sides, changed_lines(sides), lines, frozenset(step_lines))
+
+
+def after(lines, indent=8):
+    return BEFORE + "".join(" " * indent + line + "\n" for line in lines)
+
+
+@pytest.mark.parametrize("leaves", ["break", "return", "raise ValueError", "continue", "sys.exit(0)"])
+def test_what_would_leave_the_loop_of_the_training_is_named(leaves):
+    assert early(after(["if loss > best:", f"    {leaves}"])) == f"train.py:8 ({leaves})"
+
+
+def test_what_a_run_has_reached_is_none():
+    assert early(after(["if loss > best:", "    break"]), reached=[8]) is None
+
+
+def test_loops_in_which_no_training_step_is_made_do_not_count():
+    assert early(after(["if loss > best:", "    break"]), step_lines=()) is None
+    assert early(after(["for box in boxes:", "    if box is None:", "        break"], 0)) is None
+
+
+def test_a_function_within_the_loop_is_left_without_leaving_the_loop():
+    assert early(after(["def close(a):", "    if a > best:", "        return 1"])) is None
+
+
+def test_a_condition_of_the_original_may_be_written_in_another_place():
+    assert early(BEFORE.replace("        if epoch > 9:", "        x = 1\n        if epoch > 9:")) is None
+    assert early(after(["if epoch > 9:", "    return"])) is None
+
+
+def test_source_that_nobody_can_read_names_none():
+    assert early("def f(:\n") is None
