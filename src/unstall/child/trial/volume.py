@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _QUARTERS = 4
-_LEAST_STEPS, _MOST_STEPS = 16, 16  # of all, and that are counted in each quarter
+_LEAST_STEPS, _MOST_STEPS = 16, 4  # of all, and that are counted in each quarter
 _LOOKUPS = frozenset(
     ("index", "index_select", "gather", "embedding", "take", "_index_put_impl_", "index_put", "index_put_")
 )
@@ -38,12 +38,27 @@ class Volume:
         self.steps = 0
         self.quarter: int | None = None
         """The quarter in which is counted just now."""
+        self.mode: Any = None
+        """In which torch tells what is called, where it is entered; every call takes three times as long then."""
         self.elements: dict[Place, list[int]] = {}
 
     def step(self) -> None:
         """An optimizer has made a step."""
         self.steps += 1
         self.quarter = self.quarter_of.get(self.steps) if os.getpid() == self.pid else None
+        self.switch()
+
+    def switch(self) -> None:
+        """Enter the mode, or leave it, unless one of the program's own is around."""
+        from torch.utils import _python_dispatch as modes
+
+        innermost: Any = modes._get_current_dispatch_mode()
+        if self.quarter is not None and self.mode is None and innermost is None:
+            self.mode = _mode(modes.TorchDispatchMode, self)
+            self.mode.__enter__()
+        elif self.quarter is None and self.mode is not None and innermost is self.mode:
+            self.mode.__exit__(None, None, None)
+            self.mode = None
 
     def take(self, quarter: int, operator: Any, args: tuple[Any, ...], frame: Any) -> None:
         """An operator has been called in some quarter."""
@@ -84,21 +99,21 @@ def _elements(values: Any) -> Iterator[int]:
 
 
 def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
-    """Look at each call of an operator, and count the steps."""
+    """Look at each call of an operator in some steps."""
     if trial.is_helper():
         return []
     volume = Volume(folder, int(plan["steps"]))
     return [
-        ("torch", lambda module: _watch(volume)),
+        ("torch", lambda module: atexit.register(volume.write)),
         ("torch.optim.optimizer", lambda module: trial.after_optimizer_steps(module, volume.step)),
     ]
 
 
-def _watch(volume: Volume) -> None:
-    from torch.utils._python_dispatch import TorchDispatchMode
+def _mode(base: Any, volume: Volume) -> Any:
+    """One that sees each operator as it is called. ``base``: ``TorchDispatchMode``."""
 
-    class Watching(TorchDispatchMode):
-        """Sees each operator as it is called."""
+    class Watching(base):  # type: ignore[misc]
+        """Tells the volume."""
 
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             quarter = volume.quarter
@@ -110,5 +125,4 @@ def _watch(volume: Volume) -> None:
                 pass
             return func(*args, **(kwargs or {}))
 
-    Watching().__enter__()
-    atexit.register(volume.write)
+    return Watching()

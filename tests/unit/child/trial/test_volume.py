@@ -51,5 +51,5 @@ def test_as_many_steps_are_counted_in_the_middle_of_each_quarter():
 @given(st.integers(16, 10**6))
 def test_counted_steps_are_few_and_within_the_run(steps):
     counted = counted_steps(steps)
-    assert max(counted) < steps and min(counted) > 0 and len(counted) <= 64
+    assert max(counted) < steps and min(counted) > 0 and len(counted) <= 16
     assert len({list(counted.values()).count(quarter) for quarter in range(4)}) == 1
