@@ -12,7 +12,7 @@ from typing import Any
 
 from unstall.optimize import thresholds as rounding
 from unstall.optimize.sameness import Limits
-from unstall.prove import accounts, stored, thresholds
+from unstall.prove import accounts, repeated, stored, thresholds
 from unstall.prove.effects import STDERR, Effects, EffectsComparison, words_differ
 from unstall.prove.runner import WholeRun
 from unstall.prove.runs import ProofEnded, Runs, agree, reseeded
@@ -110,6 +110,15 @@ class Comparer:
         self.judge(difference)
         notes = [f"{name}: not compared, as the original's own runs differ in it" for name in comparison.unsteady]
         self.known_by += [note for note in dict.fromkeys(notes) if note not in self.known_by]
+
+    def compare_repeated(self, pairs: Sequence[ProofPair], original: WholeRun, changed: WholeRun) -> None:
+        """Compare runs over what an earlier run of each side has left; not where the original varies by itself.
+
+        ``pairs``: runs in clean folders.
+        """
+        first, *others = (pair.original.effects for pair in own_pairs(pairs))
+        if not any(self._comparison([first]).first(other) for other in others):
+            self.judge(self._comparison([original.effects]).first(changed.effects), repeated.WHERE)
 
     def note_errors(self, pairs: Sequence[ProofPair]) -> None:
         """Say where other words go to stderr: logs of metrics do, and so do warnings that an honest change ends."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from unstall.optimize import thresholds as rounding
-from unstall.prove import accounts, faults, refusals, saves, thresholds
+from unstall.prove import accounts, faults, refusals, repeated, saves, scratch, thresholds
 from unstall.prove.comparing import Comparer
 from unstall.prove.following import Follower
 from unstall.prove.growth import growing
@@ -37,7 +37,7 @@ from unstall.prove.trees import Sides
 from unstall.records.proof import Difference, Proof, ProofRatio
 
 _RUNS_WATCHED_LATER = 4  # as they are, and under other seeds
-_RUNS_AT_THE_END = 3  # two halves that fail, two that are followed
+_RUNS_AT_THE_END = 5  # four halves that end early, one over what was left, two that are followed
 _NOTHING_SEEN = "neither losses nor outputs of models were seen: what it leaves behind is compared alone"
 _FIXED_SEEDS = "the program's seeds cannot be changed from outside: it was compared under its own alone"
 _DRAWS_OTHERWISE = "random numbers are drawn as the program draws them: not sample by sample, as one side does not"
@@ -90,6 +90,7 @@ class Judge:
             ended = self._conclude()
             if ended.verdict == "proven":
                 self._fail()
+                self._repeat()
                 self.log("which lines of the change are reached")
                 usual = self.pairs[0].changed.effects.status
                 steps = _steps(self.watched[0].changed) if self.watched else 0
@@ -251,7 +252,7 @@ class Judge:
                 return
             shift = other_seeds() if self.has_seeds and number % 2 else None
             self.log(f"pair {number + 1} of whole runs{', under other seeds' * (shift is not None)}")
-            self.pairs.append(self.runs.timed(shift, changed_first=number % 4 in (1, 2)))
+            self.pairs.append(self.runs.timed(shift, changed_first=number % 4 in (1, 2), keeps_files=not number))
             self.comparer.compare_effects(self.pairs)
             fewer = saves.fewer(self.pairs)
             if fewer is not None and not fewer.is_by_time:
@@ -291,22 +292,39 @@ class Judge:
         if self.pairs and all(_outlives(pair.changed) and not _outlives(pair.original) for pair in self.pairs):
             longest = max(pair.changed.outlived_s for pair in self.pairs)
             return f"a process of it goes on for {longest:.1f} s after its end, and the original's do not"
+        shared = scratch.shared_by_runs([*self.pairs, *self.watched], self.sides)
+        if shared is not None:
+            return shared
         reasons = [_done_to_the_machine(pair.original, pair.changed) for pair in self.watched]
         return f"{reasons[0]}, which the original does not" if reasons and all(reasons) else None
 
     def _fail(self) -> None:
-        """Compare how both end where a call of the model fails halfway."""
-        plan = faults.plan_of(self.watched[0].original) if self.watched else None
-        if plan is None:
+        """Compare how both end where something goes wrong halfway."""
+        self.log("how both end where something goes wrong")
+        for fault in faults.faults_of(self.watched[0].original) if self.watched else ():
+            original, changed = self.runs.failing(fault.plan)
+            if original.timed_out:
+                return
+            if changed.timed_out:
+                endless = Difference(kind="effects", place="end of the run", detail="it has none")
+                self.comparer.judge(endless, fault.where)
+            self.comparer.judge(faults.first_difference(original.effects, changed.effects), fault.where)
+            self.known_by.append(f"exit code, and files that are there{fault.where}")
+
+    def _repeat(self) -> None:
+        """Compare runs that find what an earlier one has left, while threads beside the main one are held up."""
+        first = self.pairs[0]
+        if first.original.files is None or first.changed.files is None:
+            self.known_by.append(repeated.TOO_MUCH)
             return
-        self.log("how both end where something fails")
-        original, changed = self.runs.failing(plan)
-        if original.timed_out:
-            return
-        if changed.timed_out:
-            self.comparer.judge(Difference(kind="effects", place="end of the run", detail="it has none"), faults.WHERE)
-        self.comparer.judge(faults.first_difference(original.effects, changed.effects), faults.WHERE)
-        self.known_by.append(f"exit code, and files that are there{faults.WHERE}")
+        self.log("how both run where an earlier run has left its files")
+        changed = self.runs.repeated(self.sides.changed, first.changed.files)
+        if not repeated.is_as_usual(changed, first.changed):
+            original = self.runs.repeated(self.sides.original, first.original.files)
+            self.comparer.compare_repeated(self.pairs, original, changed)
+            if changed.outlived_s > thresholds.OUTLIVES_S >= original.outlived_s:
+                raise ProofEnded("inconclusive", f"a process of it may go on after its end{repeated.WHERE}")
+        self.known_by.append(f"exit code, standard output and files{repeated.WHERE}")
 
     # ------------------------------------------------------------------ the answer
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from unstall.sandbox import Sandbox
 
 _POLL_S = 0.005
+_MOST_KEPT_BYTES = 64 << 20
 _KEPT = ("user", "logon", "big_key")  # kinds of keys that hold what a program likes
 _STOP_PATIENCE_S = 10.0  # from the last step of a short look to the end of the process
 
@@ -69,6 +70,8 @@ class WholeRun:
     """How often each file was saved, as far as that was seen."""
     refused: Sequence[str] = ()
     """What it tried and the sandbox refused, a line each."""
+    files: Mapping[Path, bytes] | None = field(default=None, repr=False)
+    """All that it has left, where that was asked for and is not too much."""
     outlived_s: float = 0.0
     """How long a process that it had started went on after its own end."""
 
@@ -86,8 +89,11 @@ class SandboxedRunner:
         """
         self.line, self.slot, self.sandbox = line, slot, sandbox
 
-    def run(self, files: Files, plan: Mapping[str, Any], *, timeout: float) -> WholeRun:
-        """Run a side under a plan for the child side (:mod:`unstall.child.trial`); an empty one watches nothing."""
+    def run(self, files: Files, plan: Mapping[str, Any], *, timeout: float, keeps_files: bool = False) -> WholeRun:
+        """Run a side under a plan for the child side (:mod:`unstall.child.trial`); an empty one watches nothing.
+
+        ``keeps_files``: read what it has left as a whole.
+        """
         words = self.sandbox.command(with_files(files, self.line, self.slot, self.sandbox), settled=True)
         # Every run has a hash seed, those that are compared number by number the same: none can be told by it.
         own = {"PYTHONHASHSEED": str(random.SystemRandom().randrange(1, 2**32)), **os.environ}
@@ -109,6 +115,7 @@ class SandboxedRunner:
                 STDOUT: Content.of(_content(output)),
                 **dict(written(self.sandbox.layers(), files)),
             }
+            left = _files_of([name for name in contents if name != STDOUT], self.sandbox) if keeps_files else None
             complaints = _content(errors)
             lines = complaints.decode(errors="replace").strip().splitlines()
         if Inherited.now() != inherited:
@@ -134,6 +141,7 @@ class SandboxedRunner:
             step_lines=step_lines_in(self.slot / "step_lines.json"),
             saves=saves.of_files(self.sandbox.layers()),
             refused=refused,
+            files=left,
             outlived_s=began + seconds - ended,
         )
         self._empty()
@@ -196,6 +204,18 @@ def _keys() -> set[str]:
         return set()
     fields = [line.split(maxsplit=8) for line in lines]
     return {each[8].partition(":")[0] for each in fields if len(each) == 9 and each[7] in _KEPT}
+
+
+def _files_of(names: Sequence[str], sandbox: Sandbox) -> dict[Path, bytes] | None:
+    """What children of a sandbox have written, by the path that they know; None where it is too much."""
+    files: dict[Path, bytes] = {}
+    for place, upper in sandbox.layers():
+        for name in names:
+            above = upper / os.path.relpath(name, place)
+            if name.startswith(place.rstrip(os.sep) + os.sep) and above.is_file() and not above.is_symlink():
+                files[Path(name)] = above.read_bytes() if above.stat().st_size <= _MOST_KEPT_BYTES else b""
+    too_large = sum(map(len, files.values())) > _MOST_KEPT_BYTES or any(not content for content in files.values())
+    return None if too_large else files
 
 
 def _content(file: BinaryIO) -> bytes:

@@ -8,10 +8,11 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from unstall.optimize import thresholds as rounding
-from unstall.prove import thresholds
+from unstall.prove import repeated, thresholds
 from unstall.prove.runner import WholeRun
 from unstall.prove.timing import ProofPair
 from unstall.prove.trees import Files, Sides
@@ -38,7 +39,7 @@ class OriginalFailed(Exception):
 class SideRunner(Protocol):
     """What :class:`unstall.prove.runner.SandboxedRunner` does."""
 
-    def run(self, files: Files, plan: Mapping[str, Any], *, timeout: float) -> WholeRun:
+    def run(self, files: Files, plan: Mapping[str, Any], *, timeout: float, keeps_files: bool = False) -> WholeRun:
         """Run a side."""
 
 
@@ -79,11 +80,14 @@ class Runs:
                 runs.append(self.original({**plan, "perturb": {"seed": seed}}))
         return runs
 
-    def timed(self, shift: int | None, *, changed_first: bool) -> ProofPair:
+    def timed(self, shift: int | None, *, changed_first: bool, keeps_files: bool) -> ProofPair:
         """A run of each side that nothing watches."""
         sides = (self.sides.original, self.sides.changed)
         limit = self._limit()
-        runs = [self.run(files, reseeded(shift), limit) for files in (reversed(sides) if changed_first else sides)]
+        runs = [
+            self.run(files, reseeded(shift), limit, keeps_files=keeps_files)
+            for files in (reversed(sides) if changed_first else sides)
+        ]
         original, changed = reversed(runs) if changed_first else runs
         self.longest_s = max(self.longest_s, original.seconds)
         return ProofPair(original, changed, shift)
@@ -100,9 +104,13 @@ class Runs:
         original, changed = runs
         return original, changed
 
-    def run(self, files: Files, plan: Mapping[str, Any], timeout: float) -> WholeRun:
+    def repeated(self, files: Files, left: Mapping[Path, bytes]) -> WholeRun:
+        """A run of a side over what an earlier one has left. Raises ProofEnded."""
+        return self.run(repeated.over(files, left), repeated.PLAN, self.remaining())
+
+    def run(self, files: Files, plan: Mapping[str, Any], timeout: float, *, keeps_files: bool = False) -> WholeRun:
         """Run a side. Raises ProofEnded when the budget is spent, or a changed program takes too long to be faster."""
-        run = self.runner.run(files, plan, timeout=max(timeout, 0.0))
+        run = self.runner.run(files, plan, timeout=max(timeout, 0.0), keeps_files=keeps_files)
         if not run.timed_out:
             return run
         if files is self.sides.changed and self.remaining() > 0:

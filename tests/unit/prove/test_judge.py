@@ -45,20 +45,21 @@ def make_run(*, seconds=10.0, output="loss 0.5\n", status=0, timed_out=False, **
 class MadeUp:
     """Answers with runs that are made for the side, and for whether something watches; the first one is a look."""
 
-    def __init__(self, original, changed):
-        self.sides = {id(SIDES.original): original, id(SIDES.changed): changed}
+    def __init__(self, original, changed, sides=SIDES):
+        self.original, self.changed, self.before = original, changed, sides.original.get(TRAIN)
         self.spent_s = 0.0
         self.plans = []
 
-    def run(self, files, plan, *, timeout):
-        run = self.sides[id(files)](plan)
+    def run(self, files, plan, *, timeout, keeps_files=False):
+        run = (self.original if files[TRAIN] == self.before else self.changed)(plan)
+        run = replace(run, files={}) if keeps_files else run
         self.plans.append(plan)
         self.spent_s += run.seconds
         return run
 
 
 def prove(original, changed, sides=SIDES, **options):
-    runs = MadeUp(original, changed)
+    runs = MadeUp(original, changed, sides)
     judge = Judge(runs, sides, ProofOptions(**options), clock=lambda: runs.spent_s)
     return judge.prove(), runs
 
@@ -121,7 +122,7 @@ def test_a_gain_that_is_gone_where_numbers_are_compared_is_not_proven():
 
 
 def is_watched(plan):
-    return "account" in plan or "reached" in plan or "fault" in plan
+    return bool({"account", "reached", "fault", "held"} & set(plan))
 
 
 def test_every_second_pair_that_nothing_watches_has_seeds_that_nobody_knows():
@@ -295,7 +296,8 @@ def ending(plan, *, fails=1, saved=b"\0weights", **given):
 def test_both_end_alike_where_a_call_of_the_model_fails():
     proof, runs = prove(ending, lambda plan: ending(plan, seconds=5.0))
     assert proof.verdict == "proven" and any("fails halfway" in line for line in proof.known_by)
-    assert [plan for plan in runs.plans if "fault" in plan] == [{"fault": {"call": 12}}] * 2
+    faults = [plan["fault"] for plan in runs.plans if "fault" in plan]
+    assert faults == [{"call": 12}] * 2 + [{"call": 12, "interrupt": True}] * 2
 
 
 @pytest.mark.parametrize(
@@ -309,6 +311,38 @@ def test_errors_that_are_hidden_and_saves_that_an_error_loses_are_different(give
     proof, _ = prove(ending, lambda plan: ending(plan, seconds=5.0, **given))
     assert proof.verdict == "different" and "fails halfway" in proof.reason
     assert (proof.first_difference.place, proof.first_difference.detail) == (place, detail)
+
+
+def test_an_interrupted_run_that_passes_for_a_whole_one_is_different():
+    def changed(plan):
+        is_interrupted = "interrupt" in plan.get("fault", {})
+        return ending(plan, seconds=5.0, **({"fails": 0} if is_interrupted else {}))
+
+    proof, _ = prove(ending, changed)
+    assert proof.verdict == "different" and "where Ctrl-C ends it halfway: exit code" in proof.reason
+
+
+def repeating(plan, output, **given):
+    """A run that prints something else over the files of an earlier run."""
+    return seeded(plan, **given, **({"output": output} if "held" in plan else {}))
+
+
+def test_what_differs_over_the_files_of_an_earlier_run_is_different():
+    def changed(plan):
+        return repeating(plan, "loss 0.7\n", seconds=5.0)
+
+    proof, _ = prove(seeded, changed)
+    assert proof.verdict == "different" and "an earlier run has left its files" in proof.reason
+    assert prove(lambda plan: repeating(plan, "loss 0.7\n"), changed)[0].verdict == "proven"
+
+
+def test_a_process_that_goes_on_where_it_is_held_up_is_inconclusive():
+    def changed(plan):
+        return seeded(plan, seconds=5.0, outlived_s=0.9 if "held" in plan else 0.1)
+
+    proof, runs = prove(seeded, changed)
+    assert proof.verdict == "inconclusive" and "may go on after its end" in proof.reason
+    assert len([plan for plan in runs.plans if "held" in plan]) == 2
 
 
 def test_a_program_that_hangs_where_a_call_fails_is_different_unless_the_original_does():
@@ -604,7 +638,5 @@ def test_a_way_out_of_the_training_that_no_run_took_is_inconclusive():
     def changed(plan):
         return seeded(plan, seconds=5.0, step_lines=frozenset({(str(TRAIN), 2)}))
 
-    runs = MadeUp(seeded, changed)
-    runs.sides = {id(sides.original): seeded, id(sides.changed): changed}
-    proof = Judge(runs, sides, ProofOptions(), clock=lambda: runs.spent_s).prove()
+    proof, _ = prove(seeded, changed, sides)
     assert proof.verdict == "inconclusive" and "train.py:4 (break)" in proof.reason

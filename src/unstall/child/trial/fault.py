@@ -1,6 +1,7 @@
 """Let one call of a model fail, as a full memory or a bad sample would: what the program then does is its own matter.
 
-``plan["call"]``: after how many calls from outside of any model, of the main process.
+``plan["call"]``: after how many calls from outside of any model, of the main process. ``plan["interrupt"]``: as Ctrl-C
+does.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
         nonlocal left
         if not trial.is_unseen():
             left -= 1
+            if not left and plan.get("interrupt"):
+                raise KeyboardInterrupt
             if not left:
                 raise Fault("a fault that was put in here, to see how the program ends")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -121,3 +122,9 @@ def test_the_call_of_a_model_that_is_asked_for_fails(tmp_path):
     done, _ = run_under({"fault": {"call": 3}}, PROGRAM.replace("loss.backward()", "print('went on')"), tmp_path)
     assert done.returncode == 1 and done.stdout.count("went on") == 2
     assert "to see how the program ends" in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.timeout(240)
+def test_an_interrupt_ends_the_program_as_ctrl_c_does(tmp_path):
+    done, _ = run_under({"fault": {"call": 2, "interrupt": True}}, PROGRAM, tmp_path)
+    assert done.returncode == -signal.SIGINT and done.stderr.endswith("KeyboardInterrupt\n")
