@@ -8,6 +8,7 @@ a view or a lookup does not read is not counted.
 from __future__ import annotations
 
 import atexit
+import importlib
 import json
 import os
 import sys
@@ -50,8 +51,7 @@ class Volume:
 
     def switch(self) -> None:
         """Enter the mode, or leave it, unless one of the program's own is around."""
-        from torch.utils import _python_dispatch as modes
-
+        modes = importlib.import_module("torch.utils._python_dispatch")
         innermost: Any = modes._get_current_dispatch_mode()
         if self.quarter is not None and self.mode is None and innermost is None:
             self.mode = _mode(modes.TorchDispatchMode, self)
