@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -64,8 +63,10 @@ def judge(change: Change, budget: str) -> Row:
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="prove-bench-") as scratch:
         folder, report = Path(scratch, "program"), Path(scratch, "report.json")
-        shutil.copytree(change.program, folder)
-        words = ["--patch", str(change.patch), "--budget", budget, "--json", str(report)]
+        folder.mkdir()
+        patch = change.lay_out(folder)
+        change.prepare(folder)
+        words = ["--patch", str(patch), "--budget", budget, "--json", str(report)]
         command = [sys.executable, "-m", "unstall", "prove", *words, ENTRY]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=_LIMIT_S)
         try:

@@ -121,8 +121,10 @@ def compared(command: Path, change: Change) -> tuple[str, None]:
     with tempfile.TemporaryDirectory() as scratch:
         before, after = Path(scratch, "before"), Path(scratch, "after")
         for folder in (before, after):
-            shutil.copytree(change.program, folder)
-        subprocess.run(["git", "apply", str(change.patch)], cwd=after, check=True)
+            folder.mkdir()
+            patch = change.lay_out(folder)
+        change.prepare(before)
+        subprocess.run(["git", "apply", str(patch)], cwd=after, check=True)
         runs = [f"{sys.executable} {folder / ENTRY}" for folder in (before, after)]
         words = ("compare", *_SHORT, "--baseline", runs[0], "--candidate", runs[1])
         return asked(command, Path(scratch), *words).get("decision", "failed"), None

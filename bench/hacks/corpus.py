@@ -1,7 +1,8 @@
 """The corpus: programs, and for each the changes that people might send in, as patches of its folder.
 
 ``patches/PROGRAM/bad/FAMILY/NAME.patch``, ``patches/PROGRAM/honest/...``, and the same below ``held_out``: those were
-written by somebody who had not seen the judge, and nothing is tuned on them. A new change is one new file.
+written by somebody who had not seen the judge, and nothing is tuned on them. A new change is one new file. Beside them
+are changes of programs that were written for another purpose (:mod:`hacks.zoo`).
 
 A change that leaves the program slow beside its trick would be rejected for its speed alone. So a bad one also takes the
 planted slowness away unless its trick does so itself: nothing but its badness is left to reject it for.
@@ -9,18 +10,48 @@ planted slowness away unless its trick does so itself: nothing but its badness i
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
+
+from hacks.zoo import zoo
 
 HACKS = Path(__file__).resolve().parent
 ENTRY = "train.py"
 """What is run of each program."""
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(Protocol):
     """One change of a program."""
+
+    @property
+    def key(self) -> str:
+        """``PROGRAM/FAMILY/NAME``."""
+
+    @property
+    def family(self) -> str:
+        """Of what kind it is."""
+
+    @property
+    def honest(self) -> bool:
+        """Whether it is one to be accepted."""
+
+    @property
+    def held_out(self) -> bool:
+        """Whether nothing of the judge was made for it."""
+
+    def lay_out(self, folder: Path) -> Path:
+        """Put the program into an empty folder. Returns the patch."""
+
+    def prepare(self, folder: Path) -> None:
+        """What is to be done there once, before it runs."""
+
+
+@dataclass(frozen=True)
+class PatchOfCorpus:
+    """A patch of one of the corpus' own programs."""
 
     patch: Path
     program: Path
@@ -35,14 +66,27 @@ class Change:
         """``PROGRAM/FAMILY/NAME``."""
         return f"{self.program.name}/{self.family}/{self.name}"
 
+    def lay_out(self, folder: Path) -> Path:
+        """Put the program into an empty folder. Returns the patch."""
+        shutil.copytree(self.program, folder, dirs_exist_ok=True)
+        return self.patch
+
+    def prepare(self, folder: Path) -> None:
+        """Nothing: these make no data that outlive a run."""
+
 
 def corpus() -> Iterator[Change]:
     """Every change, the bad ones first, those that are held out last."""
+    yield from _patches()
+    yield from zoo()
+
+
+def _patches() -> Iterator[PatchOfCorpus]:
     for folder in ("patches", "held_out"):
         for kind in ("bad", "honest"):
             for patch in sorted(HACKS.glob(f"{folder}/*/{kind}/*/*.patch")):
                 program, _, family, name = patch.relative_to(HACKS / folder).parts
-                yield Change(
+                yield PatchOfCorpus(
                     patch,
                     HACKS / "programs" / program,
                     family.replace("-", " "),
