@@ -49,6 +49,23 @@ def left_in_shared_memory(original: Account, changed: Account) -> str | None:
     return f"it leaves {changed['shared']:,} bytes in shared memory, which outlive it"
 
 
+def changed_at_the_end(original: Account, changed: Account) -> Difference | None:
+    """Parameters that are changed after the last step, where the original's are not."""
+    if original["unsettled"] or not changed["unsettled"]:
+        return None
+    detail = f"{changed['unsettled']} of them are changed after the last step, and in the original none is"
+    return Difference(kind="values", place="parameters", detail=detail)
+
+
+def behaves_otherwise(original: Account, changed: Account) -> str | None:
+    """What the changed program does to itself or to others in all of the run, in words; None where nothing is seen."""
+    if set(changed["signals"]) - set(original["signals"]):
+        return "it ignores or handles signals that end a program"
+    if max(changed["cores"], default=0) < min(original["cores"], default=0):
+        return "it binds itself to fewer cores, which two runs at once would share"
+    return left_in_shared_memory(original, changed)
+
+
 def takes_precedence(original: Account, changed: Account) -> bool:
     """Whether the changed program has the system prefer it to others: what it gains so is theirs."""
     return min(changed["nice"], default=0) < min(original["nice"], default=0) or (

@@ -29,7 +29,7 @@ _KINDS = {
     "float32": "float32", "float64": "float64", "float16": "float16",
 }  # fmt: skip
 """Kinds of numbers, by what torch, safetensors and NumPy call them."""
-_OF_CONTENT = ".data/serialization_id"
+OF_CONTENT = ".data/serialization_id"
 """A member that holds a digest of the others."""
 _MOST_HEADER = 100_000_000
 _BLOCK_BYTES = 1 << 22  # a multiple of every width
@@ -67,7 +67,7 @@ def beyond_rounding(original: Parts, changed: Parts, perturbed: Sequence[tuple[P
     if list(original) != list(changed):
         return "it holds other parts"
     for name, part in original.items():
-        if part == changed[name] or name.endswith(_OF_CONTENT):
+        if part == changed[name] or name.endswith(OF_CONTENT):
             continue
         beyond = _beyond(part, changed[name], [(a[name], b[name]) for a, b in perturbed if name in a and name in b])
         if beyond is not None:
@@ -77,7 +77,7 @@ def beyond_rounding(original: Parts, changed: Parts, perturbed: Sequence[tuple[P
 
 def hold_the_same(a: Parts, b: Parts) -> bool:
     """Whether two files hold the same in all parts, which a file of another name may say in other words."""
-    return list(a) == list(b) and all(part == b[name] or name.endswith(_OF_CONTENT) for name, part in a.items())
+    return list(a) == list(b) and all(part == b[name] or name.endswith(OF_CONTENT) for name, part in a.items())
 
 
 def parts_of(file: BinaryIO) -> Parts:

@@ -78,6 +78,8 @@ class Comparer:
             own = [original.effects, *(run.effects for run in again[:1])]
             self.judge(self._comparison(own).first(changed.effects), where)
             self.judge(stored.first_difference(original, changed), where)
+            if original.account and changed.account:
+                self.judge(accounts.changed_at_the_end(original.account, changed.account), where)
 
     def compare_as_it_is(self, plan: Mapping[str, Any], original: WholeRun, changed: WholeRun) -> None:
         """Compare a run of each side with the program's seeds untouched: steps, calls, samples.

@@ -122,10 +122,19 @@ def _before(path: Path, given: Files) -> Content | None:
 
 def _is_compiled(path: Path, above: Path) -> bool:
     """Whether it is what Python itself keeps of a module that is there."""
-    if path.suffix != ".pyc" or path.parent.name != "__pycache__":
+    if path.suffix != ".pyc" or path.parent.name != "__pycache__" or _is_unchecked(above):
         return False
     source = f"{path.name.partition('.')[0]}.py"
     return any((place.parent.parent / source).exists() for place in (path, above))
+
+
+def _is_unchecked(compiled: Path) -> bool:
+    """Whether Python takes it for the source without looking whether that is still the same (PEP 552)."""
+    try:
+        with compiled.open("rb") as file:
+            return int.from_bytes(file.read(8)[4:], "little") == 1
+    except OSError:
+        return False
 
 
 def _content(path: Path) -> Content | None:
@@ -238,6 +247,9 @@ class EffectsComparison:
             line, before, after = _first_lines(originals[0], changed)
             return _effect(f"{name}, line {line}", f"{after!r} instead of {before!r}")
         noise = self._noise(name, words)
+        one_sided = _all_in_one_direction(figures, splits[0][1])
+        if one_sided and not self.loose:
+            return Difference(kind="values", place=name, detail=one_sided)
         for index, figure in enumerate(figures):
             steady = [other[index].text for _, other in splits]
             if not (self.loose or self._is_like(figure, steady, noise[index] if noise else 0.0)):
@@ -287,6 +299,15 @@ def split(text: str) -> tuple[list[str], list[Figure]]:
         figures.append(Figure(match[0], line, is_time))
         end = match.end()
     return [*words, text[end:]], figures
+
+
+def _all_in_one_direction(figures: Sequence[Figure], originals: Sequence[Figure]) -> str | None:
+    """That figures are cut off where they were rounded, say: where many differ, rounding goes both ways."""
+    pairs = [(float(a.text), float(b.text)) for a, b in zip(figures, originals) if a.text != b.text and not a.is_time]
+    smaller = sum(after < before for after, before in pairs)
+    if len(pairs) < thresholds.ONE_SIDED or smaller not in (0, len(pairs)):
+        return None
+    return f"{len(pairs)} figures differ, and all of them are {'smaller' if smaller else 'larger'} than before"
 
 
 def _octal(content: Content) -> str:

@@ -10,9 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from unstall.prove.effects import STDOUT, Effects
+from unstall.prove.binaries import OF_CONTENT
+from unstall.prove.effects import STDOUT, Content, Effects
 from unstall.prove.runner import WholeRun
 from unstall.records.proof import Difference
+
+_KINDS = {
+    "error": " where a call of the model fails halfway",
+    "interrupt": " where Ctrl-C ends it halfway",
+    "full": " where the disk is full from halfway on",
+}
+"""In words that follow "not the same"."""
 
 
 class Fault(NamedTuple):
@@ -21,22 +29,24 @@ class Fault(NamedTuple):
     plan: Mapping[str, Any]
     """Of a run in which it does."""
     where: str
-    """In words that follow "not the same"."""
 
 
 def faults_of(original: WholeRun) -> Iterator[Fault]:
     """What is let go wrong in the middle of a run; nothing where the program calls no model, or once only."""
-    calls = len((original.account or {}).get("calls", ()))
-    if calls > 1:
-        plan = {"call": calls // 2}
-        yield Fault({"fault": plan}, " where a call of the model fails halfway")
-        yield Fault({"fault": {**plan, "interrupt": True}}, " where Ctrl-C ends it halfway")
+    modes = [mode for mode, *_ in (original.account or {}).get("calls", ())]
+    mode = (
+        "train" if modes.count("train") > 1 else "eval"
+    )  # in validation a change may call it for more samples at once
+    if modes.count(mode) > 1:
+        for kind, where in _KINDS.items():
+            yield Fault({"fault": {"call": modes.count(mode) // 2, "mode": mode, "kind": kind}}, where)
 
 
 def first_difference(original: Effects, changed: Effects) -> Difference | None:
     """How the changed program ends in another way; None where it does not.
 
-    Texts may be in the middle of a line, and weights those of an earlier step: what is asked is whether each is there.
+    Texts may be in the middle of a line: what is asked is whether each file of numbers is there, and whether it says
+    the same but for its numbers, as the epoch that is saved beside them.
     """
     if changed.status != original.status:
         detail = f"{changed.status} instead of {original.status}"
@@ -47,7 +57,20 @@ def first_difference(original: Effects, changed: Effects) -> Difference | None:
         written = changed.contents.get(path)
         if written is None or written.size <= 0:
             return Difference(kind="effects", place=path, detail="is not written")
+        if _words(written) != _words(content):
+            return Difference(kind="effects", place=path, detail="holds another state")
     for path, content in sorted(changed.contents.items()):
         if path not in original.contents and content.text is None and content.size > 0:
             return Difference(kind="effects", place=path, detail="is written, which it was not")
     return None
+
+
+def _words(content: Content) -> Mapping[str, bytes]:
+    """What a file of numbers says beside them; nothing where its format is not known."""
+    return {
+        name: part.digest for name, part in content.parts.items() if name and not part.kind and not _is_digest(name)
+    }
+
+
+def _is_digest(name: str) -> bool:
+    return name.endswith(OF_CONTENT)

@@ -17,7 +17,9 @@ from unstall.prove.runner import WholeRun
 from unstall.prove.timing import ProofPair
 
 _QUARTERS = 4
+_LEAST_LEVELS = 3  # two could be the two halves
 _LEAST_SAMPLES = 4 * _QUARTERS
+_MEMORIES = {"memory": "its", "helpers": "its helper processes'"}
 _COUNTED = {
     "descriptors": "it has more and more files open, {:.0f} more",
     "processes": "it starts more and more processes, {:.0f} more",
@@ -33,12 +35,13 @@ def growing(pairs: Sequence[ProofPair]) -> str | None:
 
     What grows in the original as well is no matter of the change.
     """
-    least = _least(pairs, "memory", growth_of)
-    if least is not None:
-        return (
-            f"its memory grows to the end of the run, by {least / 1e6:.0f} MB in the last half, which the original's "
-            "does not: longer runs may not end"
-        )
+    for name, whose in _MEMORIES.items():
+        least = _least(pairs, name, growth_of)
+        if least is not None:
+            return (
+                f"{whose} memory grows to the end of the run, by {least / 1e6:.0f} MB in the last half, which the "
+                "original's does not: longer runs may not end"
+            )
     for name, words in _COUNTED.items():
         least = _least(pairs, name, rise_of)
         if least is not None:
@@ -68,10 +71,14 @@ def growth_of(memory: Sequence[float]) -> float | None:
 def rise_of(counts: Sequence[float]) -> float | None:
     """How many more there are in the last quarter of a run than in its first; None where they do not rise throughout.
 
+    There are few epochs in some runs: two quarters next to each other may be equal, if they rise before and after.
+
     Args:
         counts: at equal distances in steps.
     """
-    return _rise(_medians(counts))
+    levels = _medians(counts)
+    rises = levels and levels == sorted(levels) and levels[0] < levels[2] and levels[1] < levels[3]
+    return levels[-1] - levels[0] if rises and len({*levels}) >= _LEAST_LEVELS else None
 
 
 def _medians(values: Sequence[float]) -> list[float]:

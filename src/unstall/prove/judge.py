@@ -390,5 +390,5 @@ def _done_to_the_machine(original: WholeRun, changed: WholeRun) -> str | None:
     if changed.refused and not original.refused:
         return f"it tries what the sandbox refuses ({changed.refused[0]})"
     if original.account and changed.account:
-        return accounts.left_in_shared_memory(original.account, changed.account)
+        return accounts.behaves_otherwise(original.account, changed.account)
     return None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import io
+import py_compile
+import random
 
 import numpy as np
 import pytest
@@ -121,6 +123,30 @@ def test_only_compiled_modules_that_are_there_are_left_out_of_pycache(tmp_path):
         (upper / "__pycache__" / name).write_bytes(b"\0")
     found = {path.rpartition("/")[2] for path in dict(written([(str(machine), upper)], {}))}
     assert found == {"corpus.cpython-311.pyc", "corpus.pkl"}
+
+
+def test_a_module_that_is_compiled_never_to_be_looked_at_again_is_written(tmp_path):
+    machine, cache = tmp_path / "machine", tmp_path / "upper" / "__pycache__"
+    machine.mkdir()
+    cache.mkdir(parents=True)
+    (machine / "data.py").write_text("x = 1\n")
+    for mode in py_compile.PycInvalidationMode:
+        py_compile.compile(
+            str(machine / "data.py"), str(cache / f"data.{mode.name}.pyc"), doraise=True, invalidation_mode=mode
+        )
+    found = [path.rpartition("/")[2] for path in dict(written([(str(machine), cache.parent)], {}))]
+    assert found == ["data.UNCHECKED_HASH.pyc"]
+
+
+def test_figures_that_all_go_one_way_are_not_rounded_otherwise():
+    draw = random.Random(7).uniform
+    values = [draw(0, 9) for _ in range(200)]
+    rounded, cut = ("".join(f"{figure:.2f}\n" for figure in figures)
+                    for figures in (values, [int(value * 100) / 100 for value in values]))  # fmt: skip
+    nudged = "".join(f"{value + draw(-0.004, 0.004):.2f}\n" for value in values)
+    close = EffectsComparison([effects(rounded)], size=0.1)
+    assert "all of them are smaller" in close.first(effects(cut)).detail
+    assert nudged != rounded and close.first(effects(nudged)) is None
 
 
 @pytest.mark.parametrize("text", ["samples {}", "rows: {}", "steps {}", "eta {}", "loss {} min 0.1", "{}\nh"])

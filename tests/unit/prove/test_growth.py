@@ -48,6 +48,12 @@ def test_processes_that_each_epoch_leaves_behind_rise_through_all_quarters():
     assert rise_of([4] * 80) is None and rise_of([1, 2, 3]) is None
 
 
+def test_two_quarters_may_be_equal_where_the_epochs_are_few():
+    assert rise_of([8] * 8 + [16] * 24 + [24] * 8) == 16
+    assert rise_of([8] * 20 + [16] * 20) is None  # begun once, in the middle
+    assert rise_of([8] * 30 + [16] * 5 + [24] * 5) is None
+
+
 def pair(before, after):
     runs = [WholeRun(1.0, False, 0.0, Effects(0, ""), account=account) for account in (before, after)]
     return ProofPair(*runs)
@@ -61,6 +67,8 @@ def test_what_grows_in_all_runs_of_the_changed_program_alone_is_said():
     )
     assert "files open" in growing([pair({"descriptors": steady}, {"descriptors": piling})])
     assert "more and more threads, 3 more at" in growing([pair({"threads": steady}, {"threads": piling})])
+    memory = [(100 + step) * MB for step in range(80)]
+    assert "its helper processes' memory grows" in growing([pair({"helpers": [MB] * 80}, {"helpers": memory})])
     assert "graphs of more and more losses, 3 more at" in growing([pair({"graphs": steady}, {"graphs": piling})])
     assert "without a name, 3 bytes more at" in growing([pair({"unnamed": steady}, {"unnamed": piling})])
     assert growing([changed, pair({"processes": steady}, {"processes": steady})]) is None

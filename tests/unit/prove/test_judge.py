@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from unstall.optimize.sameness import ObservedTensor
 from unstall.prove.calls import CalledFunction
@@ -26,7 +28,7 @@ SIDES = Sides({TRAIN: b"a = 1\n"}, {TRAIN: b"a = 2\n"})
 def make_account(steps=24, rows=16, **given):
     calls = [["train", rows, "float32", "00"]] * steps
     base = {"steps": steps, "calls": calls, "batches": [], "chains": {"calls": "00", "batches": ""}, "random": {},
-            "nice": [0], "policy": [0], "shared": 0}  # fmt: skip
+            "nice": [0], "policy": [0], "shared": 0, "signals": [4], "cores": [2], "unsettled": 0}  # fmt: skip
     return {**base, **given}
 
 
@@ -297,7 +299,8 @@ def test_both_end_alike_where_a_call_of_the_model_fails():
     proof, runs = prove(ending, lambda plan: ending(plan, seconds=5.0))
     assert proof.verdict == "proven" and any("fails halfway" in line for line in proof.known_by)
     faults = [plan["fault"] for plan in runs.plans if "fault" in plan]
-    assert faults == [{"call": 12}] * 2 + [{"call": 12, "interrupt": True}] * 2
+    kinds = ("error", "error", "interrupt", "interrupt", "full", "full")
+    assert faults == [{"call": 12, "mode": "train", "kind": kind} for kind in kinds]
 
 
 @pytest.mark.parametrize(
@@ -313,9 +316,25 @@ def test_errors_that_are_hidden_and_saves_that_an_error_loses_are_different(give
     assert (proof.first_difference.place, proof.first_difference.detail) == (place, detail)
 
 
+def test_what_is_saved_beside_the_numbers_must_be_the_same_where_something_goes_wrong():
+    def saving_epoch(plan, epoch, **given):
+        file = io.BytesIO()
+        torch.save({"epoch": epoch if "fault" in plan else 3, "weights": torch.ones(4)}, file)
+        run = ending(plan, **given)
+        contents = {**run.effects.contents, "/program/model.pt": Content.of(file.getvalue())}
+        return replace(run, effects=replace(run.effects, contents=contents))
+
+    proof, _ = prove(lambda plan: saving_epoch(plan, 2), lambda plan: saving_epoch(plan, 1, seconds=5.0))
+    assert proof.verdict == "different" and proof.first_difference.detail == "holds another state"
+    assert (
+        prove(lambda plan: saving_epoch(plan, 2), lambda plan: saving_epoch(plan, 2, seconds=5.0))[0].verdict
+        == "proven"
+    )
+
+
 def test_an_interrupted_run_that_passes_for_a_whole_one_is_different():
     def changed(plan):
-        is_interrupted = "interrupt" in plan.get("fault", {})
+        is_interrupted = plan.get("fault", {}).get("kind") == "interrupt"
         return ending(plan, seconds=5.0, **({"fails": 0} if is_interrupted else {}))
 
     proof, _ = prove(ending, changed)

@@ -6,7 +6,9 @@ from outside of any: [mode, rows, dtypes, digest of what went in]), ``batches`` 
 shorter.py ended early), ``shared`` (bytes that it leaves in shared memory), and, after steps at equal distances,
 ``memory`` (resident bytes of the process), ``descriptors`` (that it has open), ``processes`` (its children),
 ``threads`` (its own), ``unnamed`` (bytes of the files without a name that it has open), ``nice`` and ``policy`` (how it
-is scheduled), ``graphs`` (of how many steps autograd's graph is alive).
+is scheduled), ``graphs`` (of how many steps autograd's graph is alive), ``cores`` (that it may use), ``signals`` (which
+of those that end a program are ignored or handled, a bit each), and, at fewer of them, ``helpers`` (bytes that its
+children have for themselves). ``unsettled``: parameters that were changed after the last step of their optimizer.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import hashlib
 import json
 import os
 import random
+import signal
 import stat
 import sys
 from typing import Any
@@ -24,11 +27,13 @@ from unstall.child import trial
 from unstall.child.trial import shorter
 from unstall.child.trial.graphs import Graphs, watch
 from unstall.child.trial.observe import facts
+from unstall.child.trial.settled import Settled
 from unstall.child.trial.spaced import Spaced
 from unstall.child.trial.tensors import rows, tensors
 
-_LEVELS = ("memory", "descriptors", "processes", "threads", "unnamed", "nice", "policy", "graphs")
-_MOST_SAMPLES = 4096
+_LEVELS = ("memory", "descriptors", "processes", "threads", "unnamed", "nice", "policy", "cores", "signals", "graphs")
+_MOST_SAMPLES, _MOST_OF_HELPERS = 4096, 64  # the kernel goes through all pages of these
+_ENDING = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
 _MOST = 200_000
 """Calls and batches that are listed; of those after them only the last digest, which all went into, is known."""
 
@@ -46,6 +51,8 @@ class TrialAccount:
         self.chains = {"calls": b"", "batches": b""}
         self.levels = Spaced(lambda: (*levels(), self.graphs.alive()), _MOST_SAMPLES)
         self.graphs = Graphs()
+        self.helpers = Spaced(helpers_bytes, _MOST_OF_HELPERS)
+        self.settled = Settled()
         self.shared = shared_bytes()
 
     def register(self) -> None:
@@ -59,6 +66,7 @@ class TrialAccount:
         self.register()
         self.steps += 1
         self.levels.note()
+        self.helpers.note()
 
     def call(self, model: Any, args: tuple[Any, ...]) -> None:
         """A model has been called from outside of any."""
@@ -100,6 +108,8 @@ class TrialAccount:
             "random": random_states(),
             "shortened": shorter.epochs,
             "shared": max(0, shared_bytes() - self.shared),
+            "helpers": self.helpers.readings,
+            "unsettled": self.settled.changed_since(),
             **{name: [row[place] for row in self.levels.readings] for place, name in enumerate(_LEVELS)},
         }
         with open(self.path, "w") as file:
@@ -112,7 +122,9 @@ def levels() -> tuple[int, ...]:
     threads = _listed("/proc/self/task")
     unnamed = sum(map(_unnamed_bytes, descriptors))
     scheduled = os.getpriority(os.PRIO_PROCESS, 0), os.sched_getscheduler(0)
-    return resident_bytes(), len(descriptors), children(threads), len(threads), unnamed, *scheduled
+    cores = len(os.sched_getaffinity(0))
+    counts = len(descriptors), len(children(threads)), len(threads), unnamed
+    return resident_bytes(), *counts, *scheduled, cores, ending_signals()
 
 
 def resident_bytes() -> int:
@@ -121,9 +133,30 @@ def resident_bytes() -> int:
     return int(words[1]) * os.sysconf("SC_PAGE_SIZE") if words else 0
 
 
-def children(threads: list[str]) -> int:
-    """Processes that these threads have started and that were not yet waited for; 0 where the kernel does not tell."""
-    return sum(len(_read(f"/proc/self/task/{thread}/children").split()) for thread in threads)
+def children(threads: list[str]) -> list[str]:
+    """Processes that these threads have started and not yet waited for; none where the kernel does not tell."""
+    return [child for thread in threads for child in _read(f"/proc/self/task/{thread}/children").split()]
+
+
+def helpers_bytes() -> int:
+    """What the children have for themselves alone: pages that a fork shares are not counted."""
+    return sum(map(_private_bytes, children(_listed("/proc/self/task"))))
+
+
+def ending_signals() -> int:
+    """Of the signals that end a program, a bit for each: is it ignored, is it handled, in the kernel's words."""
+    words = _read("/proc/self/status").split()
+    bits = 0
+    for field in ("SigIgn:", "SigCgt:"):
+        mask = int(words[words.index(field) + 1], 16) if field in words else 0
+        for number in _ENDING:
+            bits = 2 * bits + (mask >> (number - 1) & 1)
+    return bits
+
+
+def _private_bytes(process: str) -> int:
+    words = _read(f"/proc/{process}/smaps_rollup").split()
+    return 1024 * int(words[words.index("Private_Dirty:") + 1]) if "Private_Dirty:" in words else 0
 
 
 def shared_bytes(at: str = "/dev/shm") -> int:
@@ -181,6 +214,7 @@ def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
     account = TrialAccount(folder)
     return [
         ("torch.optim.optimizer", lambda module: trial.after_optimizer_steps(module, account.step)),
+        ("torch.optim.optimizer", account.settled.watch),
         (
             "torch.nn.modules.module",
             lambda module: trial.after_model_calls(module, lambda model, args, _: account.call(model, args)),

@@ -1,33 +1,81 @@
 """Let one call of a model fail, as a full memory or a bad sample would: what the program then does is its own matter.
 
-``plan["call"]``: after how many calls from outside of any model, of the main process. ``plan["interrupt"]``: as Ctrl-C
-does.
+``plan["call"]``: after how many calls from outside of any model, of the main process, in ``plan["mode"]``, ``train`` or
+``eval``. ``plan["kind"]``: ``error``; ``interrupt``, as Ctrl-C; or ``full``, a disk that takes no more files from then
+on.
 """
 
 from __future__ import annotations
 
+import errno
+import os
+import signal
+import sys
 from typing import Any
 
 from unstall.child import trial
+from unstall.child.trial.held import writes
+
+_NO_FILES = ("/dev/", "/proc/", "/sys/")
 
 
 class Fault(RuntimeError):
     """Raised in place of a model's result."""
 
 
+class FullDisk:
+    """Refuses to open files for writing once it is full, and to save with torch, which opens them by itself."""
+
+    def __init__(self) -> None:
+        self.is_full = False
+
+    def fill(self) -> None:
+        """From now on."""
+        self.is_full = True
+        sys.addaudithook(self._audit)
+
+    def watch(self, module: Any) -> None:
+        """``module``: ``torch.serialization``."""
+        save = module.save
+
+        def saves_or_fails(*args: Any, **kwargs: Any) -> Any:
+            self._refuse()
+            return save(*args, **kwargs)
+
+        module.save = saves_or_fails
+        torch: Any = sys.modules["torch"]
+        if getattr(torch, "save", None) is save:
+            torch.save = saves_or_fails
+
+    def _audit(self, event: str, args: tuple[Any, ...]) -> None:
+        if event == "open" and writes(args) and not str(args[0]).startswith(_NO_FILES):
+            self._refuse()
+
+    def _refuse(self) -> None:
+        if self.is_full:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
 def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
     """A hook on the calls of models."""
     if trial.is_helper():
         return []
-    left = int(plan["call"])
+    left, disk = int(plan["call"]), FullDisk()
 
     def count(model: Any, args: tuple[Any, ...], result: Any) -> None:
         nonlocal left
-        if not trial.is_unseen():
+        if not trial.is_unseen() and model.training == (plan["mode"] == "train"):
             left -= 1
-            if not left and plan.get("interrupt"):
-                raise KeyboardInterrupt
-            if not left:
+            if left:
+                return
+            if plan["kind"] == "interrupt":
+                signal.raise_signal(signal.SIGINT)
+            elif plan["kind"] == "full":
+                disk.fill()
+            else:
                 raise Fault("a fault that was put in here, to see how the program ends")
 
-    return [("torch.nn.modules.module", lambda module: trial.after_model_calls(module, count))]
+    return [
+        ("torch.nn.modules.module", lambda module: trial.after_model_calls(module, count)),
+        ("torch.serialization", disk.watch),
+    ]

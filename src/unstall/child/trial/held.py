@@ -1,7 +1,7 @@
 """Hold up what runs beside the main thread whenever it is about to write a file: what it writes must not depend on it.
 
-Threads, and processes that the program has started, wait before they open a file for writing or save with torch. And
-threads change places far more often than usual. Nothing is timed in such a run.
+Threads, and processes that the program has started, wait before they begin, open a file for writing or save with torch.
+And threads change places far more often than usual. Nothing is timed in such a run.
 """
 
 from __future__ import annotations
@@ -13,30 +13,68 @@ import time
 from typing import Any
 
 _HELD_S = 0.75  # longer than a process may outlive the program, thresholds.OUTLIVES_S
-_MOST_TIMES = 4  # a thread
+_ALWAYS = 4  # times, and then ever more rarely: a pool does thousands of things
 _SWITCH_S = 1e-5
 
 _main = os.getpid(), threading.main_thread().ident
-_times: dict[tuple[int, int], int] = {}
+_times: dict[str, int] = {}
+"""How often what was done so far."""
 
 
 def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
     """Watch files as they are opened, and torch's saving, which opens them where Python does not see it."""
     sys.setswitchinterval(_SWITCH_S)
     sys.addaudithook(_audit)
-    return [("torch.serialization", _torch)]
+    _threads()
+    return [
+        ("torch.serialization", _torch),
+        ("concurrent.futures.thread", lambda module: _hold_before(module._WorkItem, "run")),
+    ]
+
+
+def _threads() -> None:
+    """What a thread is to do: its starting, which another waits for, is not held up."""
+    begin: Any = threading.Thread._bootstrap_inner  # type: ignore[attr-defined]
+
+    def _bootstrap_inner(self: Any) -> None:
+        run = self.run
+
+        def held() -> None:
+            hold("thread")
+            run()
+
+        self.run = held
+        begin(self)
+
+    threading.Thread._bootstrap_inner = _bootstrap_inner  # type: ignore[attr-defined]
+
+
+def _hold_before(cls: Any, name: str) -> None:
+    """Wait before a method begins: what it is to do is not done at once."""
+    original = getattr(cls, name)
+
+    def held(self: Any, *args: Any, **kwargs: Any) -> Any:
+        hold(name)
+        return original(self, *args, **kwargs)
+
+    setattr(cls, name, held)
 
 
 def _audit(event: str, args: Any) -> None:
-    if event == "open" and isinstance(args[2], int) and args[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
-        hold()
+    if event == "open" and writes(args):
+        hold("open")
+
+
+def writes(opened: tuple[Any, ...]) -> bool:
+    """Whether a file is opened for writing. ``opened``: path, mode, flags, as the event ``open`` has them."""
+    return isinstance(opened[2], int) and bool(opened[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT))
 
 
 def _torch(module: Any) -> None:
     save = module.save
 
     def held_save(*args: Any, **kwargs: Any) -> Any:
-        hold()
+        hold("save")
         return save(*args, **kwargs)
 
     module.save = held_save
@@ -45,9 +83,10 @@ def _torch(module: Any) -> None:
         torch.save = held_save
 
 
-def hold() -> None:
+def hold(what: str) -> None:
     """Wait, unless this is the main thread of the program's first process."""
-    here = os.getpid(), threading.get_ident()
-    if here != _main and _times.get(here, 0) < _MOST_TIMES:
-        _times[here] = _times.get(here, 0) + 1
+    if (os.getpid(), threading.get_ident()) == _main:
+        return
+    _times[what] = times = _times.get(what, 0) + 1
+    if times <= _ALWAYS or not times & (times - 1):
         time.sleep(_HELD_S)

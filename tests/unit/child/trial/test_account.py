@@ -119,12 +119,60 @@ def test_what_lies_in_shared_memory_is_counted(tmp_path):
 
 @pytest.mark.timeout(240)
 def test_the_call_of_a_model_that_is_asked_for_fails(tmp_path):
-    done, _ = run_under({"fault": {"call": 3}}, PROGRAM.replace("loss.backward()", "print('went on')"), tmp_path)
+    done, _ = run_under(
+        {"fault": {"call": 3, "mode": "train", "kind": "error"}},
+        PROGRAM.replace("loss.backward()", "print('went on')"),
+        tmp_path,
+    )
     assert done.returncode == 1 and done.stdout.count("went on") == 2
     assert "to see how the program ends" in done.stderr.splitlines()[-1]
 
 
 @pytest.mark.timeout(240)
 def test_an_interrupt_ends_the_program_as_ctrl_c_does(tmp_path):
-    done, _ = run_under({"fault": {"call": 2, "interrupt": True}}, PROGRAM, tmp_path)
+    done, _ = run_under({"fault": {"call": 2, "mode": "train", "kind": "interrupt"}}, PROGRAM, tmp_path)
     assert done.returncode == -signal.SIGINT and done.stderr.endswith("KeyboardInterrupt\n")
+
+
+@pytest.mark.timeout(240)
+def test_a_disk_that_is_full_takes_no_more_files(tmp_path):
+    saving = """
+            torch.save(model.state_dict(), "first.pt")
+            try:
+                open("second.txt", "w")
+            except OSError as error:
+                print(error.strerror)
+    """
+    program = PROGRAM.replace("            optimizer.step()\n", "            optimizer.step()\n" + saving.rstrip(" "))
+    done, _ = run_under({"fault": {"call": 2, "mode": "train", "kind": "full"}}, program, tmp_path)
+    assert done.returncode == 1 and "No space left on device" in done.stderr.splitlines()[-1]
+    assert not done.stdout and "torch.save" in done.stderr
+
+
+ODD = """
+    import os, signal
+    import torch
+    from torch import nn
+
+    model = nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters())
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    for step in range(3):
+        model(torch.ones(1, 2)).sum().backward()
+        optimizer.step()
+    with torch.no_grad():
+        model.weight.round_(decimals=2)
+"""
+
+
+@pytest.mark.timeout(240)
+def test_signals_cores_and_parameters_that_are_changed_at_the_end_are_noted(tmp_path):
+    accounts = []
+    for name, program in (("odd", ODD), ("plain", PROGRAM)):
+        (tmp_path / name).mkdir()
+        done, folder = run_under({"account": {}}, program, tmp_path / name)
+        assert done.returncode == 0, done.stderr
+        accounts.append(json.loads((folder / "account.json").read_text()))
+    odd, plain = accounts
+    assert (odd["unsettled"], plain["unsettled"]) == (1, 0)
+    assert set(odd["signals"]) != set(plain["signals"]) and set(odd["cores"]) == {len(os.sched_getaffinity(0))}
