@@ -37,6 +37,11 @@ def samples(account: Account) -> Sequence[int]:
     return [*(sum(_sizes(account["calls"], mode)) for mode in _MODES), given]
 
 
+def training_calls(account: Account) -> int:
+    """How often models were called in training."""
+    return len(_sizes(account["calls"], "train"))
+
+
 def draws_differ(original: Account, changed: Account) -> bool:
     """Whether a global generator is in another state at the end: other random numbers were drawn, or more of them."""
     return bool(original["random"] != changed["random"])

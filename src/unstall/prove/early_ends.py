@@ -1,7 +1,8 @@
 """Changed lines that would leave the training's loop, and that no run reached: when they do is not known.
 
 ``break``, ``continue``, ``return``, ``raise`` or ``exit()`` below a condition of the change, inside a loop in which an
-optimizer makes its steps. A condition that the original has in the same words is none of the change.
+optimizer makes its steps. And a condition for the step itself, where each call of the model in training was followed
+by a step: it may hold always, or not. A condition that the original has in the same words is none of the change.
 """
 
 from __future__ import annotations
@@ -22,15 +23,21 @@ StepLines = frozenset[tuple[str, int]]
 
 
 def first(
-    sides: Sides, lines: Mapping[str, Sequence[int]], reached: frozenset[tuple[str, int]], step_lines: StepLines
+    sides: Sides,
+    lines: Mapping[str, Sequence[int]],
+    reached: frozenset[tuple[str, int]],
+    step_lines: StepLines,
+    *,
+    steps_always: bool = False,
 ) -> str | None:
-    """``train.py:74 (break)``, the first of them; None where there is none.
+    """In words, the first of them; None where there is none.
 
     Args:
         sides: of the proof.
         lines: the changed lines of each file.
         reached: (file, line) of those that a run has reached.
         step_lines: where a training step comes from.
+        steps_always: whether there are as many steps as calls of models in training.
     """
     originals = {str(path): before or b"" for path, before, _ in sides.differing}
     for path, changed in lines.items():
@@ -38,14 +45,38 @@ def first(
         try:
             source = Path(path).read_bytes() if content is None else content
             known = _conditions(ast.parse(originals.get(path, b"")))
-            leaving = sorted(_leaving(ast.parse(source), known), key=lambda found: found[0].lineno)
+            tree = ast.parse(source)
+            leaving = sorted(_leaving(tree, known), key=lambda found: found[0].lineno)
         except (OSError, SyntaxError, ValueError, RecursionError):
             continue
         for statement, loops in leaving:
             is_missed = statement.lineno in changed and (path, statement.lineno) not in reached
             if is_missed and any(_holds(loop, path, step_lines) for loop in loops):
-                return f"{Path(path).name}:{statement.lineno} ({ast.unparse(statement).splitlines()[0][:40]})"
+                return (
+                    f"no run reached {Path(path).name}:{statement.lineno} ({_words(statement)}), where the training "
+                    "would end or leave steps out"
+                )
+        guard = next(_guards(tree, known, path, step_lines), None) if steps_always else None
+        if guard is not None and guard.lineno in changed:
+            return f"no run left a step out, which {Path(path).name}:{guard.lineno} (if {_words(guard.test)}) may do"
     return None
+
+
+def _guards(tree: ast.AST, known: frozenset[str], path: str, step_lines: StepLines) -> Iterator[ast.If]:
+    """New conditions for a step, inside a loop of the training."""
+    for loop in ast.walk(tree):
+        if isinstance(loop, _LOOPS) and _holds(loop, path, step_lines):
+            yield from (
+                node
+                for node in ast.walk(loop)
+                if isinstance(node, ast.If)
+                and ast.unparse(node.test) not in known
+                and any(_holds(statement, path, step_lines) for statement in node.body)
+            )
+
+
+def _words(node: ast.AST) -> str:
+    return ast.unparse(node).splitlines()[0][:40]
 
 
 def _leaving(tree: ast.AST, known: frozenset[str]) -> Iterator[tuple[ast.stmt, list[ast.stmt]]]:
@@ -78,6 +109,7 @@ def _conditions(tree: ast.AST) -> frozenset[str]:
 
 
 def _holds(loop: ast.stmt, path: str, step_lines: StepLines) -> bool:
-    """Whether training steps come from within a loop."""
+    """Whether training steps come from within a statement: of a loop, from its body."""
+    first = loop.body[0].lineno if isinstance(loop, _LOOPS) else loop.lineno
     last = loop.end_lineno or loop.lineno
-    return any(file == path and loop.lineno < line <= last for file, line in step_lines)
+    return any(file == path and first <= line <= last for file, line in step_lines)

@@ -30,6 +30,8 @@ class Follower:
     """Whether the program's random numbers can be made others from outside."""
     steps: int
     """That the optimizers make in a run."""
+    training_calls: int
+    """Of models, in a run."""
 
     def unreached(self) -> list[str]:
         """Changed lines that no run reached. Raises ProofEnded where there is doubt."""
@@ -81,9 +83,11 @@ class Follower:
     def _refuse_early_ends(self, lines: Lines, places: frozenset[reached.Place], own: WholeRun) -> None:
         """Raise ProofEnded where the change would leave the training's loop, and never did."""
         lines_reached = frozenset((place.path, place.line) for place in places if place.offset >= 0)
-        early = early_ends.first(self.sides, lines, lines_reached, own.step_lines)
+        early = early_ends.first(
+            self.sides, lines, lines_reached, own.step_lines, steps_always=self.steps == self.training_calls
+        )
         if early is not None:
-            raise ProofEnded("inconclusive", f"no run reached {early}, where the training would end or leave steps out")
+            raise ProofEnded("inconclusive", early)
 
     def _under_others(self, lines: Lines, own: WholeRun) -> Iterator[WholeRun]:
         """Runs under other seeds: more and more of them, as long as the program's own are told from all."""

@@ -93,8 +93,9 @@ class Judge:
                 self._repeat()
                 self.log("which lines of the change are reached")
                 usual = self.pairs[0].changed.effects.status
-                steps = _steps(self.watched[0].changed) if self.watched else 0
-                self.unreached = Follower(self.runs, self.sides, usual, self.has_seeds, steps).unreached()
+                account = (self.watched[0].changed.account if self.watched else None) or {"steps": 0, "calls": ()}
+                counts = int(account["steps"]), accounts.training_calls(account)
+                self.unreached = Follower(self.runs, self.sides, usual, self.has_seeds, *counts).unreached()
         except ProofEnded as early:
             ended = early
         return self._proof(ended)
@@ -376,10 +377,6 @@ def _ends_alike(runs: _Both) -> bool:
 def _shortened(run: WholeRun) -> int:
     """How many of its epochs had a sample less."""
     return int((run.account or {}).get("shortened", 0))
-
-
-def _steps(run: WholeRun) -> int:
-    return int((run.account or {}).get("steps", 0))
 
 
 def _outlives(run: WholeRun) -> bool:

@@ -21,10 +21,10 @@ def main(loader):
 """
 
 
-def early(after, *, reached=(), step_lines=((str(TRAIN), 4),)):
+def early(after, *, reached=(), step_lines=((str(TRAIN), 4),), **given):
     sides = Sides({TRAIN: BEFORE.encode()}, {TRAIN: after.encode()})
     lines = frozenset((str(TRAIN), line) for line in reached)
-    return first(sides, changed_lines(sides), lines, frozenset(step_lines))
+    return first(sides, changed_lines(sides), lines, frozenset(step_lines), **given)
 
 
 def after(lines, indent=8):
@@ -33,7 +33,7 @@ def after(lines, indent=8):
 
 @pytest.mark.parametrize("leaves", ["break", "return", "raise ValueError", "continue", "sys.exit(0)"])
 def test_what_would_leave_the_loop_of_the_training_is_named(leaves):
-    assert early(after(["if loss > best:", f"    {leaves}"])) == f"train.py:8 ({leaves})"
+    assert early(after(["if loss > best:", f"    {leaves}"])).startswith(f"no run reached train.py:8 ({leaves})")
 
 
 def test_what_a_run_has_reached_is_none():
@@ -56,3 +56,11 @@ def test_a_condition_of_the_original_may_be_written_in_another_place():
 
 def test_source_that_nobody_can_read_names_none():
     assert early("def f(:\n") is None
+
+
+def test_a_new_condition_for_the_step_is_named_where_it_always_held():
+    guarded = BEFORE.replace("            step(batch)", "            if norm < 3:\n                step(batch)")
+    lines = {"step_lines": [(str(TRAIN), 5)], "reached": [4, 5]}
+    assert early(guarded, **lines, steps_always=True) == "no run left a step out, which train.py:4 (if norm < 3) may do"
+    assert early(guarded, **lines, steps_always=False) is None
+    assert early(guarded.replace("norm < 3", "epoch > 9"), **lines, steps_always=True) is None
