@@ -18,6 +18,8 @@ import pytest
 from unstall.benchmark.growing_objects import growing_objects
 from unstall.child import retention
 
+pytestmark = pytest.mark.usefixtures("alone")
+
 
 def look(frame):
     """A busy machine must not cut the census short."""

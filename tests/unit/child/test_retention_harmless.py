@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from unstall.child import retention
 
 SOURCE = Path(retention.__file__)
+pytestmark = pytest.mark.usefixtures("alone")
 
 
 def look(frame):
