@@ -68,7 +68,7 @@ EPOCHS = """
     from torch import nn
     from torch.utils.data import DataLoader, TensorDataset
 
-    WAIT_S = 0.15
+    WAIT_S = 0.06
 
 
     class Descent:
@@ -244,19 +244,21 @@ def test_fewer_steps_of_a_training_that_prints_nothing_are_seen(program):
     ("optimizer", "before", "after", "place", "detail"),
     [
         ("torch.optim.SGD", "batch_size=8)", "batch_size=8, drop_last=True)", "optimizer steps", "30 instead of 40"),
-        (
+        pytest.param(
             "Descent",
             '        torch.save(model.state_dict(), "model.pt")',
             '    torch.save(model.state_dict(), "model.pt")',
             "model.pt",
             "saved once instead of 10 times",
+            marks=pytest.mark.long,
         ),
-        (
+        pytest.param(
             "Descent",
             "    main()",
             "    try:\n        main()\n    finally:\n        atexit._run_exitfuncs()\n        os._exit(0)",
             "exit code",
             "0 instead of 1",
+            marks=pytest.mark.long,
         ),
     ],
 )
@@ -266,7 +268,7 @@ def test_what_is_the_same_on_these_data_and_to_the_end_alone_is_different(
     (program / "train.py").write_text(textwrap.dedent(EPOCHS).lstrip().replace("OPTIMIZER", optimizer))
     git(program, "add", ".")
     git(program, "-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-qm", "second")
-    change(program, "WAIT_S = 0.15", "WAIT_S = 0.0")
+    change(program, "WAIT_S = 0.06", "WAIT_S = 0.0")
     change(program, before, after)
     done, proof = prove(program, "--against", "HEAD", "--budget", "300s", "train.py")
     assert (done.returncode, proof["verdict"]) == (Exit.DIFFERENT, "different"), done.stderr

@@ -250,7 +250,7 @@ def test_transformers(workspace):
 
 
 @needs("stable_baselines3")
-@pytest.mark.parametrize("vector", ["processes", "in turn"])
+@pytest.mark.parametrize("vector", ["processes", pytest.param("in turn", marks=pytest.mark.long)])
 def test_stable_baselines_steps_a_vector_of_environments(workspace, vector):
     watched, callbacks, _ = run(workspace, REINFORCEMENT, vector)
     speed = watched.report["throughput"]

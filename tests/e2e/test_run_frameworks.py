@@ -229,7 +229,7 @@ def test_a_jax_function_that_is_compiled_in_every_step(workspace):
     assert any("train_step was compiled" in line for line in watched.report["verdict"]["evidence"])
 
 
-@pytest.mark.parametrize("backend, module", [("jax", "jax"), ("torch", "torch")])
+@pytest.mark.parametrize("backend, module", [pytest.param("jax", "jax", marks=pytest.mark.long), ("torch", "torch")])
 def test_keras_waits_for_its_dataset(workspace, backend, module):
     needs("keras", module)
     workspace.write("program.py", KERAS_FIT)
@@ -254,7 +254,7 @@ def test_fastai_steps_its_own_optimizer_or_one_of_torchs(workspace):
     "module, loader, slow",
     [
         ("spdl", SPDL_PIPELINE, "decode"),
-        ("torchdata", NODES, "decode"),
+        pytest.param("torchdata", NODES, "decode", marks=pytest.mark.long),
         ("torchdata", STATEFUL, "Pairs.__getitem__"),
     ],
     ids=["spdl", "nodes", "stateful"],

@@ -63,6 +63,7 @@ CASES = {
     "a plain generator": (GENERATOR, "input-bound", "read_record"),
     "a checkpoint each step": (CHECKPOINTS, "callback-bound", "save_checkpoint"),
 }
+FURTHER = ("a plain generator", "a checkpoint each step")
 
 
 DRIVER = """
@@ -94,7 +95,7 @@ def test_the_verdict_names_the_function(workspace, name):
     assert "called_by" not in verdict["culprit"]
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", ["a slow dataset", *(pytest.param(name, marks=pytest.mark.long) for name in FURTHER)])
 def test_the_verdict_names_the_function_of_an_installed_package(workspace, name):
     packages = workspace.beside / "env" / "site-packages"
     file = workspace.write(packages / "planted" / "program.py", CASES[name][0])

@@ -162,6 +162,9 @@ ACCUMULATION = """
         print(loss.item().hex())
 """
 
+FURTHER = ("gradient accumulation", "blocks of inference mode")
+"""Cases of what others show too."""
+
 PROGRAMS = {
     "cnn with loader workers": CNN,
     "gru": GRU,
@@ -173,7 +176,9 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.long) if name in FURTHER else name for name in PROGRAMS]
+)
 def test_same_seed_same_losses(workspace, name):
     workspace.write("program.py", PROGRAMS[name])
     _, watched = workspace.both("program.py")
@@ -244,7 +249,7 @@ COMPILED = """
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("backend", ["eager", pytest.param("aot_eager", marks=pytest.mark.long)])
 def test_compiled_programs_are_compiled_the_same(workspace, backend):
     workspace.write("program.py", COMPILED)
     plain, watched = workspace.both("program.py", backend)
