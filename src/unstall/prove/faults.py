@@ -32,13 +32,19 @@ class Fault(NamedTuple):
 
 
 def faults_of(original: WholeRun) -> Iterator[Fault]:
-    """What is let go wrong in the middle of a run; nothing where the program calls no model, or once only."""
+    """What is let go wrong in the middle of a run; nothing where the program calls no model, or once only.
+
+    ``original``: a run of it that ended well.
+    """
     modes = [mode for mode, *_ in (original.account or {}).get("calls", ())]
     mode = (
         "train" if modes.count("train") > 1 else "eval"
     )  # in validation a change may call it for more samples at once
     if modes.count(mode) > 1:
+        saves = any(path != STDOUT for path in original.effects.contents)
         for kind, where in _KINDS.items():
+            if kind == "full" and not saves:
+                continue
             yield Fault({"fault": {"call": modes.count(mode) // 2, "mode": mode, "kind": kind}}, where)
 
 

@@ -332,6 +332,11 @@ def test_what_is_saved_beside_the_numbers_must_be_the_same_where_something_goes_
     )
 
 
+def test_a_program_that_writes_no_files_is_not_given_a_full_disk():
+    _, runs = prove(seeded, lambda plan: seeded(plan, seconds=5.0))
+    assert {plan["fault"]["kind"] for plan in runs.plans if "fault" in plan} == {"error", "interrupt"}
+
+
 def test_an_interrupted_run_that_passes_for_a_whole_one_is_different():
     def changed(plan):
         is_interrupted = plan.get("fault", {}).get("kind") == "interrupt"
