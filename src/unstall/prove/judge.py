@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from unstall.optimize import thresholds as rounding
-from unstall.prove import accounts, faults, refusals, repeated, saves, scratch, thresholds
+from unstall.prove import accounts, refusals, saves, scratch, thresholds
 from unstall.prove.comparing import Comparer
 from unstall.prove.following import Follower
 from unstall.prove.growth import growing
+from unstall.prove.last_checks import LastChecks
 from unstall.prove.runner import WholeRun
 from unstall.prove.runs import (
     OriginalFailed,
@@ -34,10 +35,10 @@ from unstall.prove.runs import (
 )
 from unstall.prove.timing import ProofPair, break_even, doubt, medians, own_pairs, ratio_of
 from unstall.prove.trees import Sides
-from unstall.records.proof import Difference, Proof, ProofRatio
+from unstall.records.proof import Proof, ProofRatio
 
 _RUNS_WATCHED_LATER = 4  # as they are, and under other seeds
-_RUNS_AT_THE_END = 5  # four halves that end early, one over what was left, two that are followed
+_RUNS_AT_THE_END = 6  # six halves that end early, one over what was left, two that are followed
 _NOTHING_SEEN = "neither losses nor outputs of models were seen: what it leaves behind is compared alone"
 _FIXED_SEEDS = "the program's seeds cannot be changed from outside: it was compared under its own alone"
 _DRAWS_OTHERWISE = "random numbers are drawn as the program draws them: not sample by sample, as one side does not"
@@ -74,6 +75,8 @@ class Judge:
     pairs: list[ProofPair] = field(default_factory=list)
     """Whole runs that nothing watches."""
     watched: list[ProofPair] = field(default_factory=list)
+    kind: str = ""
+    """What a step of this program is."""
     unreached: list[str] = field(default_factory=list)
     """Changed lines that no run reached."""
 
@@ -84,13 +87,12 @@ class Judge:
         self.known_by = self.comparer.known_by
         try:
             self._refuse()
-            kind = self._look()
-            self._watch(kind)
+            self.kind = self._look()
+            self._watch(self.kind)
             self._time()
             ended = self._conclude()
             if ended.verdict == "proven":
-                self._fail()
-                self._repeat()
+                LastChecks(self.runs, self.comparer, self.pairs, self.watched, self.log).make(self._plan_of_a_step())
                 self.log("which lines of the change are reached")
                 usual = self.pairs[0].changed.effects.status
                 account = (self.watched[0].changed.account if self.watched else None) or {"steps": 0, "calls": ()}
@@ -299,33 +301,9 @@ class Judge:
         reasons = [_done_to_the_machine(pair.original, pair.changed) for pair in self.watched]
         return f"{reasons[0]}, which the original does not" if reasons and all(reasons) else None
 
-    def _fail(self) -> None:
-        """Compare how both end where something goes wrong halfway."""
-        self.log("how both end where something goes wrong")
-        for fault in faults.faults_of(self.watched[0].original) if self.watched else ():
-            original, changed = self.runs.failing(fault.plan)
-            if original.timed_out:
-                return
-            if changed.timed_out:
-                endless = Difference(kind="effects", place="end of the run", detail="it has none")
-                self.comparer.judge(endless, fault.where)
-            self.comparer.judge(faults.first_difference(original.effects, changed.effects), fault.where)
-            self.known_by.append(f"exit code, and files that are there{fault.where}")
-
-    def _repeat(self) -> None:
-        """Compare runs that find what an earlier one has left, while threads beside the main one are held up."""
-        first = self.pairs[0]
-        if first.original.files is None or first.changed.files is None:
-            self.known_by.append(repeated.TOO_MUCH)
-            return
-        self.log("how both run where an earlier run has left its files")
-        changed = self.runs.repeated(self.sides.changed, first.changed.files)
-        if not repeated.is_as_usual(changed, first.changed):
-            original = self.runs.repeated(self.sides.original, first.original.files)
-            self.comparer.compare_repeated(self.pairs, original, changed)
-            if changed.outlived_s > thresholds.OUTLIVES_S >= original.outlived_s:
-                raise ProofEnded("inconclusive", f"a process of it may go on after its end{repeated.WHERE}")
-        self.known_by.append(f"exit code, standard output and files{repeated.WHERE}")
+    def _plan_of_a_step(self) -> Mapping[str, Any] | None:
+        """To watch the first step; None of a program that makes none."""
+        return plan_of(self.kind, steps=1, by_sample=self.by_sample) if self.kind else None
 
     # ------------------------------------------------------------------ the answer
 

@@ -9,6 +9,7 @@ LEAST_GAIN = Threshold(optimize.LEAST_GAIN, "times faster: less is not worth a c
 LEAST_PAIRS = Threshold(3, "the interval that holds whenever one looks is infinite for two")
 MOST_PAIRS = Threshold(24, "a gain that needs more pairs is less than a few per cent on a machine that noisy")
 MOST_PAIRS_IN_DOUBT = Threshold(8, "a gain that differs by chance between kinds of runs agrees within as many")
+STRESS = Threshold(1000, "times the outputs of a model: exp() overflows beyond 88, and fewer than 88 are common")
 LOOK_STEPS = Threshold(12, "the first steps tell a plain difference within seconds; `unstall optimize` judges as many")
 WATCHED_SHARE = Threshold(
     0.25, "of the seconds gained unwatched that must be gained in watched runs as well: noise takes some, not most"

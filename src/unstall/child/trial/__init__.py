@@ -3,10 +3,10 @@
 The parent says what is wanted in ``UNSTALL_PLAN`` (JSON): ``clock`` (count the steps and stop), ``observe`` (write
 down losses, outputs and weights), ``account`` (of steps, calls and batches), ``reached`` (which lines of a change
 are), ``volume`` (how much each operator takes), ``seed`` (make two runs comparable), ``shorter`` (epochs of fewer
-samples), ``perturb`` (be off by one unit in the last place), ``check`` (of what is cached), ``probe`` (where loaders
-and optimizers are made), ``settings`` (remedies at run time), ``fault`` (let a call of a model fail), ``held`` (hold
-helper threads up). Each is one module here, with ``targets(plan, folder)``: module name → functions to call once that
-module has been imported.
+samples), ``perturb`` (be off by one unit in the last place), ``stress`` (let models give large outputs), ``check`` (of
+what is cached), ``probe`` (where loaders and optimizers are made), ``settings`` (remedies at run time), ``fault`` (let
+a call of a model fail), ``held`` (hold helper threads up). Each is one module here, with ``targets(plan, folder)``:
+module name → functions to call once that module has been imported.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 PARTS = (
-    "reached", "volume", "settings", "seed", "shorter", "check", "perturb", "probe", "observe", "account", "clock",
-    "fault", "held",
+    "reached", "volume", "settings", "seed", "shorter", "check", "perturb", "stress", "probe", "observe", "account",
+    "clock", "fault", "held",
 )  # fmt: skip
 """The parts in the order they are put in place: the clock last, so that it stops when the others have seen a step."""
 

@@ -12,6 +12,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from unstall.child import trial
+from unstall.child.trial.tensors import is_dense_float
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,7 +62,7 @@ class Perturbation:
     def weights(self, parameters: Any) -> None:
         """Perturb those of these parameters, in place, that were not yet; autograd does not notice."""
         for parameter in parameters:
-            if id(parameter) not in self.done and _is_dense_float(parameter):
+            if id(parameter) not in self.done and is_dense_float(parameter):
                 self.done[id(parameter)] = parameter
                 data = parameter.data
                 if self.originals is not None:
@@ -70,7 +71,7 @@ class Perturbation:
 
     def inputs(self, value: Any) -> Any:
         """The same value, with each floating-point tensor in its lists, tuples and dicts perturbed."""
-        if _is_dense_float(value):
+        if is_dense_float(value):
             return value * self._factors(value.detach()).masked_fill(value.detach().frac() == 0, 1.0)
         if type(value) in (list, tuple):
             return type(value)(map(self.inputs, value))
@@ -87,16 +88,6 @@ class Perturbation:
         signs = torch.randint(0, 2, data.shape, generator=self.generator, dtype=torch.int8)
         eps = torch.finfo(data.dtype).eps
         return (1 + eps * (2 * signs.to(data.device, torch.float64) - 1)).to(data.dtype)
-
-
-def _is_dense_float(value: Any) -> bool:
-    torch: Any = sys.modules["torch"]
-    return (
-        isinstance(value, torch.Tensor)
-        and value.is_floating_point()
-        and value.layout is torch.strided
-        and value.device.type != "meta"
-    )
 
 
 current: Perturbation | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 
@@ -23,3 +24,14 @@ def rows(args: tuple[Any, ...]) -> int:
     arrays = (array for value in args for array in ([value] if hasattr(value, "shape") else tensors(value)))
     first = next(arrays, None)
     return int(first.shape[0]) if first is not None and len(first.shape) > 1 else 1
+
+
+def is_dense_float(value: Any) -> bool:
+    """Whether it is a tensor of floating-point numbers that lies in memory as a whole."""
+    torch: Any = sys.modules["torch"]
+    return (
+        isinstance(value, torch.Tensor)
+        and value.is_floating_point()
+        and value.layout is torch.strided
+        and value.device.type != "meta"
+    )

@@ -1,0 +1,51 @@
+"""Models that give large outputs."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from unstall.child.trial.stress import enlarged
+from unstall.optimize.equivalence import read
+
+from .test_account import run_under
+
+PROGRAM = """
+    import torch
+    from torch import nn
+
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    x, y = torch.randn(16, 4), torch.randint(0, 3, (16,))
+    for step in range(3):
+        logits = model(x)
+        loss = LOSS
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+STABLE = "nn.functional.cross_entropy(logits, y)"
+PLAIN = "(logits.exp().sum(1).log() - logits[range(16), y]).mean()"
+
+
+def losses(tmp_path, loss, plan):
+    (tmp_path / "program").mkdir()
+    clock = {"kind": "optimizer", "warmup": 0, "steps": 1, "seconds": None}
+    plan = {"clock": clock, "observe": {"whole": True}, **plan}
+    _, folder = run_under(plan, PROGRAM.replace("LOSS", loss), tmp_path / "program")
+    return [float(tensor.array()[0]) for tensor in read(folder / "observed.bin") if tensor.what == "loss.0"]
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize(("loss", "overflows"), [(STABLE, False), (PLAIN, True)])
+def test_a_loss_that_subtracts_no_maximum_overflows(tmp_path, loss, overflows):
+    value, *_ = losses(tmp_path, loss, {"stress": {"factor": 1000.0}})
+    assert (value == float("inf")) == overflows
+
+
+def test_single_numbers_whole_numbers_and_all_that_is_no_tensor_stay_as_they_are():
+    given = {"loss": torch.tensor(2.0), "labels": torch.tensor([1, 2]), "text": "a", "x": [torch.ones(2), None]}
+    found = enlarged(given, 10.0)
+    assert found["loss"] == 2 and found["labels"].tolist() == [1, 2] and found["text"] == "a"
+    assert found["x"][0].tolist() == [10, 10] and found["x"][1] is None
