@@ -1,4 +1,4 @@
-"""How both sides end where something goes wrong halfway: with which exit code, and with what saved by then.
+"""How both sides end where something goes wrong: with which exit code, and with what saved by then.
 
 A change that hides errors (``os._exit(0)`` in a ``finally``, an ``except: pass``), passes off what an interrupted run
 has made as the result of a whole one, or puts all saving off to the end, is the same as the original as long as nothing
@@ -16,11 +16,12 @@ from unstall.prove.runner import WholeRun
 from unstall.records.proof import Difference
 
 _KINDS = {
-    "error": " where a call of the model fails halfway",
-    "interrupt": " where Ctrl-C ends it halfway",
-    "full": " where the disk is full from halfway on",
+    "error": " where a call of the model fails late in the run",
+    "interrupt": " where Ctrl-C ends it late in the run",
+    "full": " where the disk has no room for a file",
 }
 """In words that follow "not the same"."""
+_LATE = 0.78  # when two of three epochs are over, or three of four
 
 
 class Fault(NamedTuple):
@@ -32,7 +33,7 @@ class Fault(NamedTuple):
 
 
 def faults_of(original: WholeRun) -> Iterator[Fault]:
-    """What is let go wrong in the middle of a run; nothing where the program calls no model, or once only.
+    """What is let go wrong in a run; nothing where the program calls no model, or once only.
 
     ``original``: a run of it that ended well.
     """
@@ -45,7 +46,8 @@ def faults_of(original: WholeRun) -> Iterator[Fault]:
         for kind, where in _KINDS.items():
             if kind == "full" and not saves:
                 continue
-            yield Fault({"fault": {"call": modes.count(mode) // 2, "mode": mode, "kind": kind}}, where)
+            call = 1 if kind == "full" else int(_LATE * modes.count(mode))
+            yield Fault({"fault": {"call": call, "mode": mode, "kind": kind}}, where)
 
 
 def first_difference(original: Effects, changed: Effects) -> Difference | None:

@@ -8,7 +8,7 @@ without noise: all four quarters are looked at.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from statistics import median
 
@@ -19,7 +19,6 @@ from unstall.prove.timing import ProofPair
 _QUARTERS = 4
 _LEAST_LEVELS = 3  # two could be the two halves
 _LEAST_SAMPLES = 4 * _QUARTERS
-_MEMORIES = {"memory": "its", "helpers": "its helper processes'"}
 _COUNTED = {
     "descriptors": "it has more and more files open, {:.0f} more",
     "processes": "it starts more and more processes, {:.0f} more",
@@ -35,8 +34,8 @@ def growing(pairs: Sequence[ProofPair]) -> str | None:
 
     What grows in the original as well is no matter of the change.
     """
-    for name, whose in _MEMORIES.items():
-        least = _least(pairs, name, growth_of)
+    for name, (whose, of) in _MEMORIES.items():
+        least = _least(pairs, name, of)
         if least is not None:
             return (
                 f"{whose} memory grows to the end of the run, by {least / 1e6:.0f} MB in the last half, which the "
@@ -81,6 +80,12 @@ def rise_of(counts: Sequence[float]) -> float | None:
     return levels[-1] - levels[0] if rises and len({*levels}) >= _LEAST_LEVELS else None
 
 
+def growth_of_helpers(memory: Sequence[float]) -> float | None:
+    """The same of what helper processes have for themselves: in steps, as they do the work of an epoch at once."""
+    growth = rise_of(memory)
+    return growth if growth is not None and growth > thresholds.LEAST_GROWTH * memory[0] else None
+
+
 def _medians(values: Sequence[float]) -> list[float]:
     """Of each quarter; none where there are too few."""
     length = len(values) // _QUARTERS
@@ -98,3 +103,9 @@ def _rise(levels: Sequence[float]) -> float | None:
 
 def _levels(run: WholeRun, name: str) -> Sequence[float]:
     return (run.account or {}).get(name, ())
+
+
+_MEMORIES: Mapping[str, tuple[str, Callable[[Sequence[float]], float | None]]] = {
+    "memory": ("its", growth_of),
+    "helpers": ("its helper processes'", growth_of_helpers),
+}

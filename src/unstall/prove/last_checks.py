@@ -45,7 +45,7 @@ class LastChecks:
         self.comparer.judge(stress.first_difference(original, changed), stress.WHERE)
 
     def _fail(self) -> None:
-        """Compare how both end where something goes wrong halfway."""
+        """Compare how both end where something goes wrong."""
         self.log("how both end where something goes wrong")
         for fault in faults.faults_of(self.watched[0].original) if self.watched else ():
             original, changed = self.runs.failing(fault.plan)

@@ -1,8 +1,8 @@
 """Let one call of a model fail, as a full memory or a bad sample would: what the program then does is its own matter.
 
 ``plan["call"]``: after how many calls from outside of any model, of the main process, in ``plan["mode"]``, ``train`` or
-``eval``. ``plan["kind"]``: ``error``; ``interrupt``, as Ctrl-C; or ``full``, a disk that takes no more files from then
-on.
+``eval``. ``plan["kind"]``: ``error``; ``interrupt``, as Ctrl-C; or ``full``, a disk that has no room for the next file
+that is written then.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ class Fault(RuntimeError):
 
 
 class FullDisk:
-    """Refuses to open files for writing once it is full, and to save with torch, which opens them by itself."""
+    """Refuses once to open a file for writing when it is full, or to save with torch, which opens them by itself."""
 
     def __init__(self) -> None:
         self.is_full = False
 
     def fill(self) -> None:
-        """From now on."""
+        """There is no room for the next one."""
         self.is_full = True
         sys.addaudithook(self._audit)
 
@@ -53,6 +53,7 @@ class FullDisk:
 
     def _refuse(self) -> None:
         if self.is_full:
+            self.is_full = False
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
@@ -61,6 +62,10 @@ def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
     if trial.is_helper():
         return []
     left, disk = int(plan["call"]), FullDisk()
+    if plan["kind"] == "interrupt" and signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(
+            signal.SIGINT, signal.default_int_handler
+        )  # started in the background: that is no choice of its own
 
     def count(model: Any, args: tuple[Any, ...], result: Any) -> None:
         nonlocal left
