@@ -3,7 +3,7 @@
 What is plainly different is said as soon as it is seen. A program is watched (its numbers are written down) under its
 own seeds and under others; it is timed where nothing watches, and those runs must leave the same behind. Every second
 pair of these has other seeds too: a result that the change knows beforehand fits none of them. What is proven by then
-is let fail halfway, and followed line by line once more, under seeds of both kinds.
+is let fail in several ways, and followed line by line once more, under seeds of both kinds.
 """
 
 from __future__ import annotations
