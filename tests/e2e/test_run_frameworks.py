@@ -269,6 +269,7 @@ def test_a_slow_stage_of_a_loader_that_is_not_torchs(workspace, module, loader, 
 
 
 @pytest.mark.serial
+@pytest.mark.long
 def test_batches_of_ray_data_are_waited_for(workspace):
     """Ray's messages have times in them, so that only what the program itself prints can be compared."""
     needs("ray", "pyarrow")

@@ -14,8 +14,8 @@ sys.path.insert(0, str(ZOO))
 from installed import PACKAGE, VERSION, install  # noqa: E402
 from truth import CASES  # noqa: E402
 
-TELLING = ("image_transform_main", "python_loss")
-FURTHER = ("collate_pad", "log_each_step", "grid_env", "rnn_loop")
+TELLING = ("image_transform_main",)
+FURTHER = ("python_loss", "collate_pad", "log_each_step", "grid_env", "rnn_loop")
 PLANTED = {case.name: case for case in CASES}
 OPTIONS = ("--variant", "slow", "--seconds", "6")
 
