@@ -208,14 +208,16 @@ def _keys() -> set[str]:
 
 def _files_of(names: Sequence[str], sandbox: Sandbox) -> dict[Path, bytes] | None:
     """What children of a sandbox have written, by the path that they know; None where it is too much."""
-    files: dict[Path, bytes] = {}
-    for place, upper in sandbox.layers():
-        for name in names:
-            above = upper / os.path.relpath(name, place)
-            if name.startswith(place.rstrip(os.sep) + os.sep) and above.is_file() and not above.is_symlink():
-                files[Path(name)] = above.read_bytes() if above.stat().st_size <= _MOST_KEPT_BYTES else b""
-    too_large = sum(map(len, files.values())) > _MOST_KEPT_BYTES or any(not content for content in files.values())
-    return None if too_large else files
+    written = {
+        Path(name): upper / os.path.relpath(name, place)
+        for place, upper in sandbox.layers()
+        for name in names
+        if name.startswith(place.rstrip(os.sep) + os.sep)
+    }
+    files = {path: above for path, above in written.items() if above.is_file() and not above.is_symlink()}
+    if sum(above.stat().st_size for above in files.values()) > _MOST_KEPT_BYTES:
+        return None
+    return {path: above.read_bytes() for path, above in files.items()}
 
 
 def _content(file: BinaryIO) -> bytes:
