@@ -24,7 +24,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from hacks.corpus import ENTRY, Change, corpus
+from hacks import ENTRY
+from hacks.corpus import Change, corpus
 from machine import describe, other_sittings, version
 from marked import put_between_marks
 from scipy.stats import beta

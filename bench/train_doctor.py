@@ -27,7 +27,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import mean
 
-from hacks.corpus import ENTRY, Change, corpus
+from hacks import ENTRY
+from hacks.corpus import Change, corpus
 from machine import describe
 from marked import put_between_marks
 from optimize import CASES, HEALTHY, ZOO, geometric_mean, rate, read_rows

@@ -19,8 +19,6 @@ from typing import Protocol
 from hacks.zoo import zoo
 
 HACKS = Path(__file__).resolve().parent
-ENTRY = "train.py"
-"""What is run of each program."""
 
 
 class Change(Protocol):

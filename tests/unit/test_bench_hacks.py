@@ -11,7 +11,8 @@ import pytest
 BENCH = Path(__file__).resolve().parents[2] / "bench"
 sys.path.insert(0, str(BENCH))
 try:
-    from hacks.corpus import ENTRY, corpus
+    from hacks import ENTRY
+    from hacks.corpus import corpus
 finally:
     sys.path.remove(str(BENCH))
 

@@ -108,8 +108,8 @@ def _conditions(tree: ast.AST) -> frozenset[str]:
     return frozenset(ast.unparse(node.test) for node in ast.walk(tree) if isinstance(node, ast.If))
 
 
-def _holds(loop: ast.stmt, path: str, step_lines: StepLines) -> bool:
-    """Whether training steps come from within a statement: of a loop, from its body."""
-    first = loop.body[0].lineno if isinstance(loop, _LOOPS) else loop.lineno
-    last = loop.end_lineno or loop.lineno
+def _holds(statement: ast.stmt, path: str, step_lines: StepLines) -> bool:
+    """Whether training steps come from within a statement; of a loop, from its body."""
+    first = statement.body[0].lineno if isinstance(statement, _LOOPS) else statement.lineno
+    last = statement.end_lineno or statement.lineno
     return any(file == path and first <= line <= last for file, line in step_lines)

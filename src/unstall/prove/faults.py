@@ -76,9 +76,7 @@ def first_difference(original: Effects, changed: Effects) -> Difference | None:
 def _words(content: Content) -> Mapping[str, bytes]:
     """What a file of numbers says beside them; nothing where its format is not known."""
     return {
-        name: part.digest for name, part in content.parts.items() if name and not part.kind and not _is_digest(name)
+        name: part.digest
+        for name, part in content.parts.items()
+        if name and not part.kind and not name.endswith(OF_CONTENT)
     }
-
-
-def _is_digest(name: str) -> bool:
-    return name.endswith(OF_CONTENT)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from unstall.prove.binaries import BinaryPart
-from unstall.prove.effects import Content
+from unstall.prove.effects import NOTHING
 from unstall.prove.runner import WholeRun
 from unstall.records.proof import Difference
 
@@ -20,20 +20,17 @@ _LEAST_BYTES = 64  # of few numbers, others may be the same by chance
 def first_difference(original: WholeRun, changed: WholeRun) -> Difference | None:
     """The first part of a file that is among what the original's models hold, and not so on the other side."""
     held, held_by_changed = ({tensor.digest for tensor in run.tensors} for run in (original, changed))
-    for file, name, _, part in _common(original, changed):
-        before = original.effects.contents[file].parts[name]
-        if before.digest in held and part.digest not in held_by_changed:
+    for file, name, before, after in _common(original, changed):
+        if before.digest in held and after.digest not in held_by_changed:
             place = Path(file).name + f", {name}" * bool(name)
             return Difference(kind="values", place=place, detail="it holds other numbers than the model does")
     return None
 
 
-def _common(original: WholeRun, changed: WholeRun) -> Iterator[tuple[str, str, Content, BinaryPart]]:
-    """(file, part, content, part of the changed program's) of the numbers that both sides store."""
+def _common(original: WholeRun, changed: WholeRun) -> Iterator[tuple[str, str, BinaryPart, BinaryPart]]:
+    """(file, name of a part, the original's, the changed program's) of the numbers that both sides store."""
     for file, content in changed.effects.contents.items():
-        before = original.effects.contents.get(file)
-        if before is None:
-            continue
-        for name, part in content.parts.items():
-            if name in before.parts and before.parts[name].is_like(part) and part.size >= _LEAST_BYTES:
-                yield file, name, content, part
+        known = original.effects.contents.get(file, NOTHING).parts
+        for name, after in content.parts.items():
+            if name in known and known[name].is_like(after) and after.size >= _LEAST_BYTES:
+                yield file, name, known[name], after

@@ -75,6 +75,19 @@ def after_model_calls(module: Any, then: Callable[[Any, tuple[Any, ...], Any], N
         module: ``torch.nn.modules.module``.
         then: arguments by keyword come after the others; a module without parameters is no model.
     """
+
+    def look(model: Any, args: tuple[Any, ...], result: Any) -> Any:
+        then(model, args, result)
+        return result
+
+    replace_model_results(module, look)
+
+
+def replace_model_results(module: Any, replaced: Callable[[Any, tuple[Any, ...], Any], Any]) -> None:
+    """Let each call of a model from outside of any give what ``replaced(model, arguments, result)`` returns.
+
+    Both are as for :func:`after_model_calls`.
+    """
     original = module.Module.__call__
     depth = 0
 
@@ -85,9 +98,8 @@ def after_model_calls(module: Any, then: Callable[[Any, tuple[Any, ...], Any], N
             result = original(self, *args, **kwargs)
         finally:
             depth -= 1
-        if not depth and next(self.parameters(), None) is not None:
-            then(self, (*args, *kwargs.values()), result)
-        return result
+        is_model = not depth and next(self.parameters(), None) is not None
+        return replaced(self, (*args, *kwargs.values()), result) if is_model else result
 
     module.Module.__call__ = __call__
 

@@ -49,8 +49,8 @@ class TrialAccount:
         self.batches: list[tuple[int, str]] = []
         self.is_registered = False
         self.chains = {"calls": b"", "batches": b""}
-        self.levels = Spaced(lambda: (*levels(), self.graphs.alive()), _MOST_SAMPLES)
         self.graphs = Graphs()
+        self.levels = Spaced(lambda: (*levels(), self.graphs.alive()), _MOST_SAMPLES)
         self.helpers = Spaced(helpers_bytes, _MOST_OF_HELPERS)
         self.settled = Settled()
         self.shared = shared_bytes()

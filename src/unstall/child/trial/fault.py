@@ -10,11 +10,10 @@ from __future__ import annotations
 import errno
 import os
 import signal
-import sys
 from typing import Any
 
 from unstall.child import trial
-from unstall.child.trial.held import writes
+from unstall.child.trial.writing import before_opening, before_saving
 
 _NO_FILES = ("/dev/", "/proc/", "/sys/")
 
@@ -32,26 +31,10 @@ class FullDisk:
     def fill(self) -> None:
         """There is no room for the next one."""
         self.is_full = True
-        sys.addaudithook(self._audit)
+        before_opening(lambda path: None if path.startswith(_NO_FILES) else self.refuse())
 
-    def watch(self, module: Any) -> None:
-        """``module``: ``torch.serialization``."""
-        save = module.save
-
-        def saves_or_fails(*args: Any, **kwargs: Any) -> Any:
-            self._refuse()
-            return save(*args, **kwargs)
-
-        module.save = saves_or_fails
-        torch: Any = sys.modules["torch"]
-        if getattr(torch, "save", None) is save:
-            torch.save = saves_or_fails
-
-    def _audit(self, event: str, args: tuple[Any, ...]) -> None:
-        if event == "open" and writes(args) and not str(args[0]).startswith(_NO_FILES):
-            self._refuse()
-
-    def _refuse(self) -> None:
+    def refuse(self) -> None:
+        """If it is full."""
         if self.is_full:
             self.is_full = False
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -62,10 +45,9 @@ def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
     if trial.is_helper():
         return []
     left, disk = int(plan["call"]), FullDisk()
+    # One that was started in the background ignores it by heritage, which is no choice of its own.
     if plan["kind"] == "interrupt" and signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
-        signal.signal(
-            signal.SIGINT, signal.default_int_handler
-        )  # started in the background: that is no choice of its own
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def count(model: Any, args: tuple[Any, ...], result: Any) -> None:
         nonlocal left
@@ -82,5 +64,5 @@ def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
 
     return [
         ("torch.nn.modules.module", lambda module: trial.after_model_calls(module, count)),
-        ("torch.serialization", disk.watch),
+        ("torch.serialization", lambda module: before_saving(module, disk.refuse)),
     ]

@@ -12,6 +12,8 @@ import threading
 import time
 from typing import Any
 
+from unstall.child.trial.writing import before_opening, before_saving
+
 _HELD_S = 0.75  # longer than a process may outlive the program, thresholds.OUTLIVES_S
 _ALWAYS = 4  # times, and then ever more rarely: a pool does thousands of things
 _SWITCH_S = 1e-5
@@ -24,10 +26,10 @@ _times: dict[str, int] = {}
 def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
     """Watch files as they are opened, and torch's saving, which opens them where Python does not see it."""
     sys.setswitchinterval(_SWITCH_S)
-    sys.addaudithook(_audit)
+    before_opening(lambda path: hold("open"))
     _threads()
     return [
-        ("torch.serialization", _torch),
+        ("torch.serialization", lambda module: before_saving(module, lambda: hold("save"))),
         ("concurrent.futures.thread", lambda module: _hold_before(module._WorkItem, "run")),
     ]
 
@@ -58,29 +60,6 @@ def _hold_before(cls: Any, name: str) -> None:
         return original(self, *args, **kwargs)
 
     setattr(cls, name, held)
-
-
-def _audit(event: str, args: Any) -> None:
-    if event == "open" and writes(args):
-        hold("open")
-
-
-def writes(opened: tuple[Any, ...]) -> bool:
-    """Whether a file is opened for writing. ``opened``: path, mode, flags, as the event ``open`` has them."""
-    return isinstance(opened[2], int) and bool(opened[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT))
-
-
-def _torch(module: Any) -> None:
-    save = module.save
-
-    def held_save(*args: Any, **kwargs: Any) -> Any:
-        hold("save")
-        return save(*args, **kwargs)
-
-    module.save = held_save
-    torch: Any = sys.modules["torch"]
-    if getattr(torch, "save", None) is save:
-        torch.save = held_save
 
 
 def hold(what: str) -> None:

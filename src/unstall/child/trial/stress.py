@@ -6,7 +6,6 @@ outputs of each call of a model from outside of any, out of place.
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 from unstall.child import trial
@@ -14,29 +13,15 @@ from unstall.child.trial.tensors import is_dense_float
 
 
 def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
-    """The calls of modules."""
+    """The results of models."""
     if trial.is_helper():
         return []
-    return [("torch.nn.modules.module", lambda module: enlarge_results(module, float(plan["factor"])))]
+    factor = float(plan["factor"])
 
+    def enlarge(model: Any, args: tuple[Any, ...], result: Any) -> Any:
+        return result if trial.is_unseen() else enlarged(result, factor)
 
-def enlarge_results(module: Any, factor: float) -> None:
-    """Let each outermost call of a model give so many times as much. ``module``: ``torch.nn.modules.module``."""
-    original = module.Module.__call__
-    depth = 0
-
-    @functools.wraps(original)
-    def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
-        nonlocal depth
-        depth += 1
-        try:
-            result = original(self, *args, **kwargs)
-        finally:
-            depth -= 1
-        is_model = not depth and not trial.is_unseen() and next(self.parameters(), None) is not None
-        return enlarged(result, factor) if is_model else result
-
-    module.Module.__call__ = __call__
+    return [("torch.nn.modules.module", lambda module: trial.replace_model_results(module, enlarge))]
 
 
 def enlarged(value: Any, factor: float) -> Any:

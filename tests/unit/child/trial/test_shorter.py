@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-import textwrap
 
 import pytest
 
-from unstall.benchmark.launcher import BOOTSTRAP
+from .test_account import run_under
 
 PROGRAM = """
     import torch
@@ -32,18 +28,9 @@ PROGRAM = """
 
 
 def run_shorter(tmp_path, program, **plan):
-    script = tmp_path / "program.py"
-    script.write_text(textwrap.dedent(program))
-    env = {
-        **os.environ,
-        "PYTHONPATH": str(BOOTSTRAP),
-        "UNSTALL_RUN_DIR": str(tmp_path),
-        "UNSTALL_CHILD": "unstall.child.trial",
-        "UNSTALL_PLAN": json.dumps({"shorter": {"samples": 1, **plan}, "account": {}}),
-    }
-    done = subprocess.run([sys.executable, str(script)], env=env, capture_output=True, text=True, check=True)
-    assert not list(tmp_path.glob("complaints*"))
-    return json.loads(done.stdout), json.loads((tmp_path / "account.json").read_text())["shortened"]
+    """What a program prints, and how many epochs or datasets were shortened."""
+    done, folder = run_under({"shorter": {"samples": 1, **plan}, "account": {}}, program, tmp_path)
+    return json.loads(done.stdout), json.loads((folder / "account.json").read_text())["shortened"]
 
 
 @pytest.mark.timeout(120)
