@@ -11,7 +11,8 @@ from unstall.benchmark.resources import ResourceMonitor
 from unstall.benchmark.steps import Loop
 from unstall.child.experiments.interventions.base import key_of
 from unstall.child.layout import MAIN
-from unstall.records.measurements import Measurement, ModelMeasurement
+from unstall.records.measurements import Measurement
+from unstall.records.model import ModelMeasurement
 from unstall.records.observations import Observation
 from unstall.records.report import Culprit, Finding, PhaseTime, Report
 from unstall.records.run import RunInfo, StepTime, Throughput, Utilization

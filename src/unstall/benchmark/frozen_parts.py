@@ -12,7 +12,7 @@ from unstall.child import layout
 from unstall.child.frozen import FROZEN, LEARNS
 from unstall.child.seams.modules import FORWARD
 from unstall.child.seams.optimizer import STEP
-from unstall.records.measurements import FrozenPart
+from unstall.records.model import FrozenPart
 
 
 def frozen_part(main: ProcessRecording) -> FrozenPart | None:

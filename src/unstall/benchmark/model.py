@@ -14,13 +14,7 @@ from unstall.benchmark.steps import Bools, Loop, main_spans, of_models, primary
 from unstall.child.layout import MODULE, NOGRAD
 from unstall.child.seams.modules import FORWARD
 from unstall.child.seams.optimizer import STEP
-from unstall.records.measurements import (
-    DroppedGradients,
-    ModelMeasurement,
-    ModuleMeasurement,
-    OperatorLine,
-    Recomputation,
-)
+from unstall.records.model import DroppedGradients, ModelMeasurement, ModuleMeasurement, OperatorLine, Recomputation
 from unstall.records.observations import Frame
 from unstall.records.run import Generation
 

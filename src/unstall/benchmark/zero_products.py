@@ -9,7 +9,7 @@ from typing import Any
 from unstall.benchmark.model import frames_of, operator_looks
 from unstall.benchmark.reader import ProcessRecording
 from unstall.benchmark.thresholds import ZERO_ROWS
-from unstall.records.measurements import ZeroProducts
+from unstall.records.model import ZeroProducts
 
 
 def zero_products(main: ProcessRecording, device: str) -> ZeroProducts | None:

@@ -13,7 +13,7 @@ from dataclasses import replace
 import msgspec
 
 from unstall.diagnose.placing import Placed, count, program_frames
-from unstall.records.measurements import OperatorLine
+from unstall.records.model import OperatorLine
 from unstall.records.vocabulary import BACKWARD
 
 _ENGINE = re.compile(r"[/\\]torch[/\\]autograd[/\\][^/\\]+$")

@@ -17,7 +17,7 @@ from unstall.diagnose.thresholds import (
     PYTHON_IN_FORWARD,
     SLOW_RATE,
 )
-from unstall.records.measurements import ModuleMeasurement
+from unstall.records.model import ModuleMeasurement
 from unstall.records.vocabulary import FORWARD
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.thresholds import COSTLY_GRADIENT, GRADIENT_RATIO
-from unstall.records.measurements import OperatorLine
+from unstall.records.model import OperatorLine
 from unstall.records.observations import Frame
 from unstall.records.vocabulary import BACKWARD
 from unstall.text.units import factor, percent

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from unstall.diagnose.patterns import all_patterns
 from unstall.diagnose.summary import report
 from unstall.records.archive import Archive
-from unstall.records.measurements import MemoryMeasurement, ModelMeasurement
+from unstall.records.measurements import MemoryMeasurement
+from unstall.records.model import ModelMeasurement
 from unstall.records.observations import Frame
 from unstall.records.report import Report
 from unstall.records.vocabulary import PHASE_NAMES

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from unstall.diagnose.backward_lines import _divided
 from unstall.diagnose.placing import count
-from unstall.records.measurements import OperatorLine
+from unstall.records.model import OperatorLine
 
 ENGINE = BACKWARD.__class__("_engine_run_backward", BACKWARD.file.replace("__init__", "graph"), 20)
 

@@ -12,7 +12,8 @@ from patterncase import host_findings
 from unstall.diagnose import claims
 from unstall.diagnose.claims import Interval
 from unstall.diagnose.patterns.callback_bound import PATTERN as CALLBACK_BOUND
-from unstall.records.measurements import LoaderMeasurement, MemoryMeasurement, ModelMeasurement
+from unstall.records.measurements import LoaderMeasurement, MemoryMeasurement
+from unstall.records.model import ModelMeasurement
 from unstall.threshold import Range
 
 MODEL = ModelMeasurement(threads=4)

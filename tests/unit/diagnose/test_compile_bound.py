@@ -7,7 +7,7 @@ from factory import CALL, measurement, stack
 from patterncase import TRAINING, host_findings, match
 
 from unstall.records.compiled import CompiledFrame, GraphBreak
-from unstall.records.measurements import ModelMeasurement
+from unstall.records.model import ModelMeasurement
 from unstall.records.observations import Frame
 
 GENERATED = Frame("Runner.call", "/tmp/torchinductor_me/ab/cab" + "x" * 49 + ".py", 40)

@@ -7,7 +7,8 @@ from factory import CALL, NEXT, Source, measurement, stack
 from patterncase import host_findings
 
 from unstall.diagnose.findings import confidence_caveats
-from unstall.records.measurements import MemoryMeasurement, ModelMeasurement
+from unstall.records.measurements import MemoryMeasurement
+from unstall.records.model import ModelMeasurement
 
 TRAINING = {"forward": 0.03, "backward": 0.06, "optimizer": 0.01}
 COMPUTING = ModelMeasurement(threads=4, flops=5e9, peak_flops=1e11, flops_coverage=1.0)

@@ -7,7 +7,7 @@ from factory import features
 
 from unstall.diagnose.gradients import costly_gradient
 from unstall.diagnose.health import objections
-from unstall.records.measurements import OperatorLine
+from unstall.records.model import OperatorLine
 from unstall.records.observations import Frame
 
 LOOP, TABLE = Frame("forward", "/program/net.py", 12), Frame("forward", "/program/net.py", 7)

@@ -7,13 +7,8 @@ import pytest
 from factory import CALL, measurement, stack
 from patterncase import TRAINING, host_findings, training_sites
 
-from unstall.records.measurements import (
-    DroppedGradients,
-    LoaderMeasurement,
-    ModelMeasurement,
-    ModuleMeasurement,
-    Recomputation,
-)
+from unstall.records.measurements import LoaderMeasurement
+from unstall.records.model import DroppedGradients, ModelMeasurement, ModuleMeasurement, Recomputation
 
 COMPUTING = ModelMeasurement(
     threads=4, dtype="torch.float32", batch_size=32, forwards=1, flops=5e9, peak_flops=1e11, flops_coverage=1.0

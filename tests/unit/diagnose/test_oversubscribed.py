@@ -6,7 +6,7 @@ import pytest
 from factory import CALL, MAIN_PID, measurement, stack
 from patterncase import check, host_findings, match
 
-from unstall.records.measurements import ModelMeasurement
+from unstall.records.model import ModelMeasurement
 
 STEP = {"data_wait": 0.003, "forward": 0.025, "backward": 0.03, "optimizer": 0.033}
 QUICKEST = {"data_wait": 0.001, "forward": 0.003, "backward": 0.002, "optimizer": 0.01}

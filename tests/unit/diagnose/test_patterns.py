@@ -17,13 +17,8 @@ from factory import (
 from patterncase import TRAINING, check, host_findings, match, training_sites
 
 from unstall.diagnose.patterns import all_patterns
-from unstall.records.measurements import (
-    CompiledFunction,
-    FrozenPart,
-    LoaderMeasurement,
-    ModelMeasurement,
-    Recomputation,
-)
+from unstall.records.measurements import CompiledFunction, LoaderMeasurement
+from unstall.records.model import FrozenPart, ModelMeasurement, Recomputation
 from unstall.records.observations import Frame
 from unstall.records.report import CallbackTime
 from unstall.records.run import Generation

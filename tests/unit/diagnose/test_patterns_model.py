@@ -17,18 +17,14 @@ from patterncase import TRAINING, check, host_findings, match, training_sites
 
 from unstall.diagnose.ranks import late_ranks, notes
 from unstall.records.measurements import (
-    DroppedGradients,
     GradientExchange,
     GrowingObject,
     LoaderMeasurement,
     MemoryMeasurement,
-    ModelMeasurement,
-    ModuleMeasurement,
-    OperatorLine,
     RankMeasurement,
     SeamSite,
-    ZeroProducts,
 )
+from unstall.records.model import DroppedGradients, ModelMeasurement, ModuleMeasurement, OperatorLine, ZeroProducts
 
 # ---------------------------------------------------------------- the model itself
 

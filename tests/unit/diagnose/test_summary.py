@@ -8,13 +8,8 @@ import pytest
 from factory import CALL, Source, measurement, run, stack, waiting
 
 from unstall.diagnose.summary import report
-from unstall.records.measurements import (
-    LoaderMeasurement,
-    MemoryMeasurement,
-    ModelMeasurement,
-    ModuleMeasurement,
-    RankMeasurement,
-)
+from unstall.records.measurements import LoaderMeasurement, MemoryMeasurement, RankMeasurement
+from unstall.records.model import ModelMeasurement, ModuleMeasurement
 from unstall.records.report import Report
 from unstall.report.schema import schema
 

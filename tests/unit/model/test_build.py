@@ -11,7 +11,8 @@ from unstall.model import Changes, build, predict
 from unstall.model.machine import speed
 from unstall.model.recorded import ModelInput
 from unstall.model.simulate import simulate
-from unstall.records.measurements import LoaderMeasurement, Measurement, ModelMeasurement
+from unstall.records.measurements import LoaderMeasurement, Measurement
+from unstall.records.model import ModelMeasurement
 from unstall.records.observations import Frame, StackSample
 from unstall.records.report import PhaseTime
 from unstall.records.run import StepTime

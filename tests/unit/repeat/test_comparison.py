@@ -10,7 +10,8 @@ from rich.console import Console
 
 from unstall.records import report as r
 from unstall.records.archive import Archive
-from unstall.records.measurements import LoaderMeasurement, Measurement, ModelMeasurement, Slowing
+from unstall.records.measurements import LoaderMeasurement, Measurement, Slowing
+from unstall.records.model import ModelMeasurement
 from unstall.records.run import StepTime, Utilization
 from unstall.records.speedup import Speedup
 from unstall.repeat import differences, noise

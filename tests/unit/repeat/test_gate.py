@@ -11,7 +11,8 @@ from rich.console import Console
 
 from unstall.cli.gate import EXIT_CODES
 from unstall.records.comparison import GatePair, GateResult, PhaseMedians, Slowdown
-from unstall.records.measurements import Measurement, ModelMeasurement
+from unstall.records.measurements import Measurement
+from unstall.records.model import ModelMeasurement
 from unstall.records.run import StepTime
 from unstall.repeat.arms import Arm, ArmRun, relative_error, steps_for
 from unstall.repeat.gate import Gate, RecordedBaseline

@@ -12,7 +12,7 @@ from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.gradients import CostlyGradient, costly_gradient
 from unstall.diagnose.health import multiplies_zeros
 from unstall.diagnose.patterns.base import UsualRemedy
-from unstall.records.measurements import ModuleMeasurement, ZeroProducts
+from unstall.records.model import ModuleMeasurement, ZeroProducts
 from unstall.records.report import Culprit
 from unstall.records.vocabulary import FORWARD
 from unstall.text.units import percent

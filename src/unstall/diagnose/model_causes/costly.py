@@ -18,7 +18,7 @@ from unstall.diagnose.thresholds import (
     QUIET,
     SPARE_CORE,
 )
-from unstall.records.measurements import ModuleMeasurement
+from unstall.records.model import ModuleMeasurement
 from unstall.records.report import Culprit
 from unstall.records.vocabulary import BACKWARD, FORWARD, OPTIMIZER
 from unstall.threshold import Range

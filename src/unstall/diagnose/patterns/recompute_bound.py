@@ -10,7 +10,7 @@ from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import Features, Pattern, UsualRemedy, at, of_step, part
 from unstall.diagnose.placing import HOST_PLACES, Placed, leading_phase, short
 from unstall.diagnose.thresholds import CALLED_OP_S, OUTRANKS_GROWTH, SEEN, TIE, WEIGHT_S, WORTH
-from unstall.records.measurements import ModelMeasurement
+from unstall.records.model import ModelMeasurement
 from unstall.records.observations import Frame
 from unstall.records.report import Finding
 from unstall.records.run import Utilization

@@ -15,7 +15,8 @@ from unstall.optimize.source.edit import replaced
 from unstall.optimize.source.module import SourceModule, walk
 from unstall.optimize.source.toplevel import with_import, with_statement_after_imports
 from unstall.optimize.thresholds import NO_GRADIENTS_SAVES
-from unstall.records.measurements import DroppedGradients, SeamSite
+from unstall.records.measurements import SeamSite
+from unstall.records.model import DroppedGradients
 from unstall.records.vocabulary import BACKWARD
 from unstall.text.units import percent
 

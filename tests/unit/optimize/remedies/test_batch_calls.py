@@ -14,7 +14,7 @@ from unstall.optimize.observed import ObservedModelCall
 from unstall.optimize.remedies import batch_calls
 from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.places import CallSite
-from unstall.records.measurements import ModelMeasurement
+from unstall.records.model import ModelMeasurement
 
 
 def call_of(path, text, code):

@@ -8,7 +8,7 @@ from optimize_builders import make_context
 
 from unstall.optimize.remedies import blas_threads
 from unstall.optimize.remedies.base import NotApplicable
-from unstall.records.measurements import ModelMeasurement
+from unstall.records.model import ModelMeasurement
 
 LINE = 'os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")'
 

@@ -9,7 +9,7 @@ from unstall.optimize.observed import ObservedOptimizer, RuntimeFacts
 from unstall.optimize.remedies.base import NotApplicable
 from unstall.optimize.remedies.freeze_parameters import REMEDY
 from unstall.optimize.source.places import CallSite
-from unstall.records.measurements import ModelMeasurement
+from unstall.records.model import ModelMeasurement
 
 SOURCE = """import torch
 

@@ -14,7 +14,7 @@ from unstall.optimize.remedies.keep_results import REMEDY
 from unstall.optimize.runtime.kept_results import _kept_results, _KeptResults
 from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.keeping import layer_calls, with_kept_calls, with_kept_method
-from unstall.records.measurements import OperatorLine, Recomputation
+from unstall.records.model import OperatorLine, Recomputation
 from unstall.records.observations import Frame
 
 ATTENTION = """import torch

@@ -7,7 +7,7 @@ from optimize_builders import make_context, make_measurement, make_module, make_
 
 from unstall.optimize.remedies.base import NotApplicable
 from unstall.optimize.remedies.no_grad import REMEDY, with_gradients_off, with_no_grad
-from unstall.records.measurements import DroppedGradients, ModelMeasurement
+from unstall.records.model import DroppedGradients, ModelMeasurement
 from unstall.records.observations import Frame
 
 VALIDATE = "import torch\n\n\ndef validate(model, loader):\n    for x in loader:\n        {}\n"

@@ -13,7 +13,7 @@ from unstall.optimize.remedies.parts_at_once import REMEDY
 from unstall.optimize.runtime.tensor_parts import _TensorParts
 from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.parts import sliced_once, sliced_tensors
-from unstall.records.measurements import OperatorLine
+from unstall.records.model import OperatorLine
 from unstall.records.observations import Frame
 
 CELL = """import torch

@@ -7,7 +7,7 @@ from optimize_builders import make_context, make_measurement
 
 from unstall.optimize.remedies import threads
 from unstall.optimize.remedies.base import NotApplicable
-from unstall.records.measurements import ModelMeasurement
+from unstall.records.model import ModelMeasurement
 
 
 def test_threads_promise_no_more_than_the_models_share():
