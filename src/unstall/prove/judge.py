@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from unstall.optimize import thresholds as rounding
-from unstall.prove import accounts, refusals, saves, scratch, thresholds
+from unstall.prove import accounts, passing_files, refusals, saves, scratch, thresholds
 from unstall.prove.comparing import Comparer
 from unstall.prove.following import Follower
 from unstall.prove.growth import growing
@@ -295,9 +295,10 @@ class Judge:
         if self.pairs and all(_outlives(pair.changed) and not _outlives(pair.original) for pair in self.pairs):
             longest = max(pair.changed.outlived_s for pair in self.pairs)
             return f"a process of it goes on for {longest:.1f} s after its end, and the original's do not"
-        shared = scratch.shared_by_runs([*self.pairs, *self.watched], self.sides)
-        if shared is not None:
-            return shared
+        both = [*self.pairs, *self.watched]
+        reason = scratch.shared_by_runs(both, self.sides) or passing_files.missing(both)
+        if reason is not None:
+            return reason
         reasons = [_done_to_the_machine(pair.original, pair.changed) for pair in self.watched]
         return f"{reasons[0]}, which the original does not" if reasons and all(reasons) else None
 

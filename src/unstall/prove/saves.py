@@ -35,9 +35,11 @@ if TYPE_CHECKING:
     from unstall.prove.timing import ProofPair
 
 # As in <sys/inotify.h>.
-_MODIFY, _CLOSE_WRITE, _OPEN, _MOVED_TO, _CREATE, _OVERFLOW = 0x2, 0x8, 0x20, 0x80, 0x100, 0x4000
+_MODIFY, _CLOSE_WRITE, _CLOSE_NOWRITE, _OPEN, _MOVED_FROM, _MOVED_TO, _CREATE, _OVERFLOW = (
+    0x2, 0x8, 0x10, 0x20, 0x40, 0x80, 0x100, 0x4000,
+)  # fmt: skip
 _ISDIR, _ONLYDIR = 0x4000_0000, 0x0100_0000
-_WATCHED = _MODIFY | _CLOSE_WRITE | _OPEN | _MOVED_TO | _CREATE | _ONLYDIR
+_WATCHED = _MODIFY | _CLOSE_WRITE | _CLOSE_NOWRITE | _OPEN | _MOVED_FROM | _MOVED_TO | _CREATE | _ONLYDIR
 """Each opening comes between two closings, which the kernel would tell as one where nobody has read the first yet."""
 _EVENT = struct.Struct("iIII")
 _ROOM_BYTES = 1 << 16
@@ -62,6 +64,8 @@ class Saved(NamedTuple):
     """When the saves were seen, on the clock of ``time.monotonic``."""
     sizes: tuple[int, ...] = ()
     """Bytes at each save, as far as they were seen."""
+    is_used: bool = False
+    """Whether the program itself has read it, or put it in another place."""
 
 
 class Missed(NamedTuple):
@@ -81,6 +85,8 @@ class Saves:
         self.sizes: defaultdict[str, list[int]] = defaultdict(list)
         self._modified: set[str] = set()
         """Files that were written since they were saved last."""
+        self._used: set[str] = set()
+        """Files that were opened to be read alone, or moved."""
         self._events: deque[_Event] = deque()
         """What the kernel has told and was not yet looked at."""
         self.preexisting: set[str] = set()
@@ -122,8 +128,9 @@ class Saves:
                 if path.startswith(f"{upper}{os.sep}"):
                     moments = tuple(self.moments.get(path, ()))
                     saved[os.path.join(place, os.path.relpath(path, upper))] = Saved(
-                        len(moments), len(moments) + (path in self.preexisting), moments, tuple(self.sizes[path])
-                    )
+                        len(moments), len(moments) + (path in self.preexisting), moments, tuple(self.sizes[path]),
+                        path in self._used,
+                    )  # fmt: skip
         return saved
 
     def _follow(self) -> None:
@@ -152,6 +159,8 @@ class Saves:
                 self._watch(path)
         elif mask & _MODIFY:
             self._modified.add(path)
+        elif mask & (_CLOSE_NOWRITE | _MOVED_FROM):
+            self._used.add(path)
         elif mask & _MOVED_TO or (mask & _CLOSE_WRITE and path in self._modified):
             self._modified.discard(path)
             if not self._is_empty(path, watch, name):

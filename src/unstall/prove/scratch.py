@@ -30,11 +30,16 @@ def shared_by_runs(pairs: Sequence[ProofPair], sides: Sides) -> str | None:
     return f"each of its runs writes {min(names)}, which two runs at once would share; the original's do not"
 
 
+def is_cache(path: str) -> bool:
+    """Whether a file is of a cache that a library keeps."""
+    return any(word in path for word in _CACHES)
+
+
 def _temporary(run: WholeRun, sides: Sides) -> Iterator[str]:
     """Files in folders of the machine that are gone at the end of a run."""
     own = {str(path.parent) + os.sep for files in (sides.original, sides.changed) for path in files}
     for path in run.saves:
         is_shared = any(path.startswith(folder + os.sep) for folder in _SHARED)
         is_own = any(path.startswith(folder) for folder in own) or path.startswith(str(Path.cwd()) + os.sep)
-        if is_shared and not is_own and path not in run.effects.contents and not any(word in path for word in _CACHES):
+        if is_shared and not is_own and path not in run.effects.contents and not is_cache(path):
             yield path

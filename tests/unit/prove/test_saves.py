@@ -65,7 +65,7 @@ def test_what_lies_elsewhere_or_is_only_read_does_not_count(tmp_path):
         (upper / "a.pt").read_bytes()
         write(tmp_path / "layer-1" / "upper1.of")
     # It was there when its folder was seen first: nobody knows whether it was written before that.
-    assert saves.of_files([("/program", upper)]) == {"/program/a.pt": Saved(0, 1)}
+    assert saves.of_files([("/program", upper)]) == {"/program/a.pt": Saved(0, 1, is_used=True)}
 
 
 def test_nothing_is_told_where_the_kernel_has_lost_events(tmp_path):
@@ -90,6 +90,18 @@ def test_only_what_was_written_counts_and_nothing_that_is_empty(tmp_path):
             time.sleep(0.02)
     counts = {path: saved.least for path, saved in saves.of_files([("/program", upper)]).items()}
     assert counts == {"/program/opened.pt": 1}
+
+
+def test_what_the_program_reads_itself_or_moves_is_told_from_what_it_does_not(tmp_path):
+    upper = tmp_path / "layer-1" / "upper1"
+    upper.mkdir(parents=True)
+    with Saves(tmp_path) as saves:
+        for name in ("kept", "read", "part"):
+            write(upper / name)
+        (upper / "read").read_bytes()
+        os.replace(upper / "part", upper / "whole")
+    used = {path: saved.is_used for path, saved in saves.of_files([("/program", upper)]).items()}
+    assert used == {"/program/kept": False, "/program/read": True, "/program/part": True, "/program/whole": False}
 
 
 MODEL = "/program/model.pt"

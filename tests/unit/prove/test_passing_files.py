@@ -1,0 +1,49 @@
+"""Files that are there for a while only, and for others."""
+
+from __future__ import annotations
+
+import pytest
+
+from unstall.prove.effects import Content, Effects
+from unstall.prove.passing_files import missing
+from unstall.prove.runner import WholeRun
+from unstall.prove.saves import Saved
+from unstall.prove.timing import ProofPair
+
+
+def run(saves, left=()):
+    effects = Effects(0, "", {path: Content.of(b"1") for path in left})
+    return WholeRun(1.0, False, 0.0, effects, saves=saves)
+
+
+def pairs(before, after, left=()):
+    return [ProofPair(run(before, left), run(after, left))] * 3
+
+
+def test_files_that_nobody_reads_and_that_are_no_longer_written_are_missed():
+    before = {"/tmp/a1/draft-0.pt": Saved(1, 1), "/tmp/a1/draft-5.pt": Saved(2, 2)}
+    words = missing(pairs(before, {"/tmp/b2/draft-0.pt": Saved(1, 1)}))
+    assert words == (
+        "it saves files that it does not read and that are gone at its end once, and the original 3 times "
+        "(/tmp/a1/draft-5.pt, say): who looks at a run meanwhile misses them"
+    )
+    assert "gone at its end 0 times, and" in missing(pairs(before, {}))
+
+
+def test_other_names_tell_nothing_and_neither_does_what_one_run_lacks():
+    assert missing(pairs({"/tmp/a1/x": Saved(2, 2)}, {"/tmp/b2/y": Saved(1, 2)})) is None
+    all_but_one = [*pairs({"/tmp/a1/x": Saved(2, 2)}, {}), *pairs({}, {})]
+    assert missing(all_but_one) is None
+    assert missing([]) is None
+
+
+@pytest.mark.parametrize(
+    ("path", "saved", "left"),
+    [
+        ("/tmp/part", Saved(3, 3, is_used=True), ()),
+        ("/program/model.pt", Saved(3, 3), ("/program/model.pt",)),
+        ("/tmp/torchinductor_me/a.lock", Saved(3, 3), ()),
+    ],
+)
+def test_what_the_program_uses_what_stays_and_caches_of_libraries_are_none(path, saved, left):
+    assert missing(pairs({path: saved}, {}, left)) is None
