@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from unstall.benchmark.boundaries import of_models, primary
 from unstall.benchmark.reader import ProcessRecording, Spans
-from unstall.benchmark.steps import Bools, Loop, main_spans, of_models, primary
+from unstall.benchmark.steps import Bools, Loop, main_spans
 from unstall.child.layout import MODULE, NOGRAD
 from unstall.child.seams.modules import FORWARD
 from unstall.child.seams.optimizer import STEP

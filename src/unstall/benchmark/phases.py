@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from unstall.benchmark.steps import Bools, Floats, Loop
+from unstall.benchmark.boundaries import Floats
+from unstall.benchmark.steps import Bools, Loop
 from unstall.benchmark.thresholds import UNHINDERED
 from unstall.records.report import PhaseTime
 from unstall.records.vocabulary import PhaseName

@@ -6,23 +6,20 @@ epochs, validation and whatever runs outside any known call included.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from unstall.benchmark.boundaries import Floats, boundaries_of, counting, epochs_of
 from unstall.benchmark.idle import has_requests, without_request
 from unstall.benchmark.reader import NO_PHASE, ProcessRecording, Spans, ends, held_s, starts
-from unstall.benchmark.thresholds import ENV_STEPS, MAIN_LOOP, TAKES_TURNS
-from unstall.child.layout import CPU_KNOWN, ERROR, MAIN, MODULE, NETWORK, NOGRAD
+from unstall.child.layout import CPU_KNOWN, MAIN, NETWORK, NOGRAD
 from unstall.child.seams.jax import COMPILE, TRACE
-from unstall.child.seams.loader import EPOCH
 from unstall.child.seams.network import SELECT, SOCKET
 from unstall.records import vocabulary
 from unstall.records.vocabulary import PHASE_NAMES, PhaseName, Tick
 
-Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
 
@@ -102,107 +99,10 @@ def find_loop(process: ProcessRecording, only: str | None = None) -> Loop | None
     # a callback evaluates the policy that of the loop.
     visiting = [*process.counting(Tick.FORWARD), *process.counting(Tick.ENV)]
     guests = np.isin(spans["name"], visiting) & (phase != process.own_phases(spans))
-    kind, boundaries = _boundaries(process, spans[~guests], only)
+    kind, boundaries = boundaries_of(process, spans[~guests], only)
     if len(boundaries) < 2:
         return None
     return _split(process, spans, phase, kind, boundaries)
-
-
-def _counting(process: ProcessRecording, spans: Spans, kind: Tick) -> Spans:
-    """The calls, those of submodules left out, that count as this kind."""
-    return spans[np.isin(spans["name"], process.counting(kind)) & (spans["flags"] & MODULE == 0)]
-
-
-def _epochs(process: ProcessRecording, spans: Spans) -> Spans:
-    return spans[np.isin(spans["name"], process.of(EPOCH))]
-
-
-def _boundaries(process: ProcessRecording, spans: Spans, only: str | None) -> tuple[str, Floats]:
-    """The kind of step, and the times where one step ends and the next begins."""
-    explicit = _counting(process, spans, Tick.EXPLICIT)
-    optimizer = primary(_counting(process, spans, Tick.OPTIMIZER))
-    forwards = primary(of_models(process, _counting(process, spans, Tick.FORWARD)))
-    env_steps = _counting(process, spans, Tick.ENV)
-    requests = _counting(process, spans, Tick.REQUEST)
-    fetches = _counting(process, spans, Tick.DATA)
-    batches = fetches[fetches["flags"] & ERROR == 0]
-    with_forward = _batches_with_forward(batches, forwards)
-    # In this order; the last two stand for loops that the first six leave out.
-    candidates: list[tuple[str, bool, Callable[[], Floats]]] = [
-        ("explicit", len(explicit) >= 2, lambda: starts(explicit)),
-        ("env", len(env_steps) >= max(2, ENV_STEPS * len(optimizer)), lambda: starts(env_steps)),
-        (
-            "optimizer",
-            len(optimizer) >= 2 and _covers(optimizer, forwards),
-            lambda: _after_optimizer(optimizer, fetches),
-        ),
-        ("request", len(requests) >= 2, lambda: starts(requests)),
-        ("batch", len(with_forward) >= 2 and _covers(with_forward, forwards), lambda: starts(with_forward)),
-        ("forward", len(forwards) >= 2, lambda: starts(forwards)),
-        ("optimizer", len(optimizer) >= 2, lambda: _after_optimizer(optimizer, batches)),
-        ("batch", True, lambda: starts(batches)),
-    ]
-    for kind, applies, boundaries in candidates:
-        if applies and only in (None, kind):
-            return kind, boundaries()
-    return "batch", starts(batches[:0])
-
-
-def of_models(process: ProcessRecording, forwards: Spans) -> Spans:
-    """Calls of modules with parameters, if there are any: a loss module or a transform is not the model."""
-    models = [int(fact["id"]) for fact in process.facts.get("root", []) if fact.get("parameters")]
-    chosen = forwards[np.isin(forwards["arg"], np.array(models, dtype=np.uint64))]
-    return chosen if len(chosen) else forwards
-
-
-def primary(spans: Spans) -> Spans:
-    """The spans of the subject (optimizer, root module) that took the most time, if there are several.
-
-    A program of several models or optimizers takes turns; one of them counts the steps.
-    """
-    subjects, inverse = np.unique(spans["arg"], return_inverse=True)
-    if len(subjects) < 2:
-        return spans
-    total = np.bincount(inverse, weights=spans["dur"].astype(np.float64))
-    count = np.bincount(inverse)
-    total[count < TAKES_TURNS * count.max()] = 0
-    return spans[spans["arg"] == subjects[np.argmax(total)]]
-
-
-def _covers(steps: Spans, forwards: Spans) -> bool:
-    """Whether these span enough of the time in which the program runs its model to be its main loop."""
-    if len(forwards) < 2:
-        return True
-    began, ended = (
-        min(starts(forwards)[0], starts(steps)[0]),
-        max(ends(forwards)[-1], ends(steps)[-1]),
-    )
-    return bool(ends(steps)[-1] - starts(steps)[0] >= MAIN_LOOP * (ended - began))
-
-
-def _after_optimizer(optimizer: Spans, batches: Spans) -> Floats:
-    """A step ends where the next batch is asked for after the optimizer's step, or where that step ends."""
-    stepped = np.maximum.accumulate(ends(optimizer))  # an optimizer may step another inside its own step
-    requests = starts(batches)
-    if not len(requests):
-        return stepped
-    following = np.searchsorted(requests, stepped)
-    next_start = np.append(starts(optimizer)[1:], np.inf)
-    has_batch = following < len(requests)
-    candidate = requests[np.minimum(following, len(requests) - 1)]
-    first = requests[max(int(np.searchsorted(requests, starts(optimizer)[0])) - 1, 0)]
-    boundaries = np.where(has_batch & (candidate < next_start), candidate, stepped)
-    return np.append(first, boundaries) if first < boundaries[0] else boundaries
-
-
-def _batches_with_forward(batches: Spans, forwards: Spans) -> Spans:
-    if not len(batches) or not len(forwards):
-        return batches[:0]
-    requests = np.append(starts(batches), np.inf)
-    holder = np.searchsorted(requests, starts(forwards), side="right") - 1
-    used = np.zeros(len(batches), dtype=bool)
-    used[holder[(holder >= 0) & (holder < len(batches))]] = True
-    return batches[used]
 
 
 def _blocked_share(spans: Spans) -> Floats:
@@ -327,13 +227,13 @@ def _gaps(
 
     validation = np.zeros(steps, dtype=np.int64)
     if kind in ("optimizer", "explicit"):
-        forwards = _counting(process, spans, Tick.FORWARD)
+        forwards = counting(process, spans, Tick.FORWARD)
         quiet = count(forwards[forwards["flags"] & NOGRAD != 0])
-        quiet[count(_counting(process, spans, Tick.ENV)) > 0] = 0  # a policy that acts
+        quiet[count(counting(process, spans, Tick.ENV)) > 0] = 0  # a policy that acts
         # Forwards without gradients in every step (a teacher, an actor) are no validation; in a few steps they are.
         if np.median(quiet) == 0:
             validation = quiet
-    epochs = count(_epochs(process, spans))
+    epochs = count(epochs_of(process, spans))
     return (validation > 0) | (epochs > 0), validation
 
 
@@ -350,11 +250,11 @@ def _move_validation(
     What the training step itself does there (its own batch, its forward with gradients) lies before or after. Where no
     loader gives the batches, as where a policy acts in an environment, the calls of the model alone are.
     """
-    forwards = _counting(process, spans, Tick.FORWARD)
+    forwards = counting(process, spans, Tick.FORWARD)
     quiet = forwards[forwards["flags"] & NOGRAD != 0]
     own_names = process.counting(Tick.BACKWARD) + process.counting(Tick.OPTIMIZER)
     own = np.concatenate([forwards[forwards["flags"] & NOGRAD == 0], spans[np.isin(spans["name"], own_names)]])
-    nexts, iters = _counting(process, spans, Tick.DATA), _epochs(process, spans)
+    nexts, iters = counting(process, spans, Tick.DATA), epochs_of(process, spans)
     began, ended = starts(spans), ends(spans)
     validation = process.phase_names.index(vocabulary.VALIDATION.name)
     for step in np.flatnonzero(calls):

@@ -7,7 +7,8 @@ import pytest
 from spanfactory import Recording, check_loop, loop_of, mean, train, train_step
 
 from unstall.benchmark import phases
-from unstall.benchmark.steps import find_loop, main_spans, primary
+from unstall.benchmark.boundaries import primary
+from unstall.benchmark.steps import find_loop, main_spans
 from unstall.child.layout import MODULE, NETWORK, NOGRAD
 from unstall.records.vocabulary import PHASE_NAMES
 

@@ -1,0 +1,114 @@
+"""Which calls of a loop count its steps: where one ends and the next begins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from unstall.benchmark.reader import ProcessRecording, Spans, ends, starts
+from unstall.benchmark.thresholds import ENV_STEPS, MAIN_LOOP, TAKES_TURNS
+from unstall.child.layout import ERROR, MODULE
+from unstall.child.seams.loader import EPOCH
+from unstall.records.vocabulary import Tick
+
+Floats = npt.NDArray[np.float64]
+
+
+def counting(process: ProcessRecording, spans: Spans, kind: Tick) -> Spans:
+    """The calls, those of submodules left out, that count as this kind."""
+    return spans[np.isin(spans["name"], process.counting(kind)) & (spans["flags"] & MODULE == 0)]
+
+
+def epochs_of(process: ProcessRecording, spans: Spans) -> Spans:
+    """The calls with which loaders begin an epoch."""
+    return spans[np.isin(spans["name"], process.of(EPOCH))]
+
+
+def boundaries_of(process: ProcessRecording, spans: Spans, only: str | None) -> tuple[str, Floats]:
+    """The kind of step, and the times where one step ends and the next begins."""
+    explicit = counting(process, spans, Tick.EXPLICIT)
+    optimizer = primary(counting(process, spans, Tick.OPTIMIZER))
+    forwards = primary(of_models(process, counting(process, spans, Tick.FORWARD)))
+    env_steps = counting(process, spans, Tick.ENV)
+    requests = counting(process, spans, Tick.REQUEST)
+    fetches = counting(process, spans, Tick.DATA)
+    batches = fetches[fetches["flags"] & ERROR == 0]
+    with_forward = _batches_with_forward(batches, forwards)
+    # In this order; the last two stand for loops that the first six leave out.
+    candidates: list[tuple[str, bool, Callable[[], Floats]]] = [
+        ("explicit", len(explicit) >= 2, lambda: starts(explicit)),
+        ("env", len(env_steps) >= max(2, ENV_STEPS * len(optimizer)), lambda: starts(env_steps)),
+        (
+            "optimizer",
+            len(optimizer) >= 2 and _covers(optimizer, forwards),
+            lambda: _after_optimizer(optimizer, fetches),
+        ),
+        ("request", len(requests) >= 2, lambda: starts(requests)),
+        ("batch", len(with_forward) >= 2 and _covers(with_forward, forwards), lambda: starts(with_forward)),
+        ("forward", len(forwards) >= 2, lambda: starts(forwards)),
+        ("optimizer", len(optimizer) >= 2, lambda: _after_optimizer(optimizer, batches)),
+        ("batch", True, lambda: starts(batches)),
+    ]
+    for kind, applies, boundaries in candidates:
+        if applies and only in (None, kind):
+            return kind, boundaries()
+    return "batch", starts(batches[:0])
+
+
+def of_models(process: ProcessRecording, forwards: Spans) -> Spans:
+    """Calls of modules with parameters, if there are any: a loss module or a transform is not the model."""
+    models = [int(fact["id"]) for fact in process.facts.get("root", []) if fact.get("parameters")]
+    chosen = forwards[np.isin(forwards["arg"], np.array(models, dtype=np.uint64))]
+    return chosen if len(chosen) else forwards
+
+
+def primary(spans: Spans) -> Spans:
+    """The spans of the subject (optimizer, root module) that took the most time, if there are several.
+
+    A program of several models or optimizers takes turns; one of them counts the steps.
+    """
+    subjects, inverse = np.unique(spans["arg"], return_inverse=True)
+    if len(subjects) < 2:
+        return spans
+    total = np.bincount(inverse, weights=spans["dur"].astype(np.float64))
+    count = np.bincount(inverse)
+    total[count < TAKES_TURNS * count.max()] = 0
+    return spans[spans["arg"] == subjects[np.argmax(total)]]
+
+
+def _covers(steps: Spans, forwards: Spans) -> bool:
+    """Whether these span enough of the time in which the program runs its model to be its main loop."""
+    if len(forwards) < 2:
+        return True
+    began, ended = (
+        min(starts(forwards)[0], starts(steps)[0]),
+        max(ends(forwards)[-1], ends(steps)[-1]),
+    )
+    return bool(ends(steps)[-1] - starts(steps)[0] >= MAIN_LOOP * (ended - began))
+
+
+def _after_optimizer(optimizer: Spans, batches: Spans) -> Floats:
+    """A step ends where the next batch is asked for after the optimizer's step, or where that step ends."""
+    stepped = np.maximum.accumulate(ends(optimizer))  # an optimizer may step another inside its own step
+    requests = starts(batches)
+    if not len(requests):
+        return stepped
+    following = np.searchsorted(requests, stepped)
+    next_start = np.append(starts(optimizer)[1:], np.inf)
+    has_batch = following < len(requests)
+    candidate = requests[np.minimum(following, len(requests) - 1)]
+    first = requests[max(int(np.searchsorted(requests, starts(optimizer)[0])) - 1, 0)]
+    boundaries = np.where(has_batch & (candidate < next_start), candidate, stepped)
+    return np.append(first, boundaries) if first < boundaries[0] else boundaries
+
+
+def _batches_with_forward(batches: Spans, forwards: Spans) -> Spans:
+    if not len(batches) or not len(forwards):
+        return batches[:0]
+    requests = np.append(starts(batches), np.inf)
+    holder = np.searchsorted(requests, starts(forwards), side="right") - 1
+    used = np.zeros(len(batches), dtype=bool)
+    used[holder[(holder >= 0) & (holder < len(batches))]] = True
+    return batches[used]
