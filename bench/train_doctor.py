@@ -31,7 +31,8 @@ from hacks import ENTRY
 from hacks.corpus import Change, corpus
 from machine import describe
 from marked import put_between_marks
-from optimize import CASES, HEALTHY, ZOO, geometric_mean, rate, read_rows
+from optimize import rate
+from optimize_table import CASES, HEALTHY, ZOO, geometric_mean, read_rows
 from prove import drawn
 
 RIVALS = Path(__file__).resolve().parent / "rivals"

@@ -1,0 +1,228 @@
+"""The rows of bench/optimize.py, and the tables that are made of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import harmonic_mean, mean
+
+from machine import describe, other_sittings, version
+from scipy.stats import beta
+
+ZOO = Path(__file__).resolve().parents[1] / "tests" / "zoo"
+MEASURED = ("src", "tests/zoo", "examples")
+"""What a row depends on."""
+
+sys.path.insert(0, str(ZOO))
+from truth import CASES as PLANTED  # noqa: E402
+
+HEALTHY = tuple(case.name for case in PLANTED if case.pattern == "healthy")
+NO_SPEED = ("memory-growth",)
+"""Patterns whose cure is not a faster step."""
+CASES = tuple(case.name for case in PLANTED if case.pattern not in NO_SPEED and not case.launch)
+DOES_LESS = {
+    "log_each_step": "logs every 100th step",
+    "checkpoint_often": "saves every 500th step",
+    "plot_progress": "plots every 1000th step",
+    "metrics_each_step": "computes metrics once an epoch",
+    "tensorboard_histograms": "writes histograms every 200th step",
+    "big_conv": "has a 3×3 kernel instead of 15×15",
+    "optimizer_heavy": "updates only the rows that were used",
+    "float64_model": "computes in single precision",
+    "single_env": "plays 64 environments at once, which trains otherwise",
+}
+"""Experts' versions that do other work than the program: no remedy may do so unasked. They stay in the score."""
+EPOCHS = 10
+"""Length of the training by which a cache is scored."""
+_NO_GAIN = 1.0
+_CONFIDENCE = 0.95
+
+
+@dataclass
+class Row:
+    """One program: what was reached, beside what can be."""
+
+    name: str
+    kept: list[str]
+    claimed: float | None
+    later_epochs: float | None
+    """Speed-up of the patched script, measured again; of its epochs after the first where it keeps samples."""
+    expert: float | None
+    not_equivalent: int
+    seconds: float
+    version: str
+    machine: str
+    sameness: str
+    """How the same the results are: exact, close or reduced; empty where nothing was kept."""
+    first_epoch: float | None = None
+    """Of the patched script that keeps samples: the speed-up of its first epoch, in which it makes them."""
+    advised: str = ""
+    """What nobody allowed, with the gain that its trial measured."""
+
+    @property
+    def gain(self) -> float | None:
+        """Speed-up of a whole training; 1 where nothing was kept, None where it could not be confirmed."""
+        if not self.kept:
+            return 1.0
+        if self.later_epochs is None or self.first_epoch is None:
+            return self.later_epochs
+        return EPOCHS / (1 / self.first_epoch + (EPOCHS - 1) / self.later_epochs)
+
+    @property
+    def pays_from(self) -> int | None:
+        """The epoch by whose end a cache has won back what its first epoch cost; None where it never does."""
+        if self.first_epoch is None or self.later_epochs is None or self.later_epochs <= 1:
+            return None
+        cost, won = 1 / self.first_epoch - 1, 1 - 1 / self.later_epochs
+        return 1 + max(0, math.ceil(cost / won))
+
+    @property
+    def unconfirmed(self) -> bool:
+        """Something was kept that could not be measured again."""
+        return bool(self.kept) and self.gain is None
+
+    @property
+    def false_win(self) -> bool:
+        """Something was kept that shows no gain when it is measured again."""
+        return bool(self.kept) and self.gain is not None and self.gain <= _NO_GAIN
+
+    @property
+    def score(self) -> float | None:
+        """Own gain over the expert's, not capped; an unconfirmed one counts as none. None where there is no expert."""
+        if self.expert is None or self.name in HEALTHY:
+            return None
+        return (self.gain or 1.0) / self.expert
+
+
+def read_rows(path: Path | None) -> list[Row]:
+    """The rows of earlier sittings; those in a form of before this one are dropped."""
+    if path is None or not path.exists():
+        return []
+    fields = {field.name for field in dataclasses.fields(Row)}
+    return [Row(**row) for row in json.loads(path.read_text(encoding="utf-8")) if set(row) == fields]
+
+
+def line(row: Row) -> str:
+    """One program in a line of text."""
+    return (
+        f"{row.name:22} claimed {_times(row.claimed)}  gain {_times(row.gain)}  expert {_times(row.expert)}  "
+        f"{', '.join(row.kept) or 'nothing kept'}  {row.seconds:.0f} s{'  FALSE WIN' if row.false_win else ''}"
+    )
+
+
+def markdown(rows: list[Row]) -> str:
+    """The table, and the sums in front of it."""
+    text = ["# What optimize reaches", "", f"`make optimize-bench`{sitting(rows)}.", "", *summary(rows), ""]
+    text += [
+        "- **Claimed** is the headline of `unstall optimize`.",
+        "- **Gain** comes from plain runs of the original and the patched script, alternately, by the rate that the"
+        " program prints.",
+        f"  Where samples are cached it is that of a whole training of {EPOCHS} epochs, with the first one, which fills"
+        " the cache.",
+        "- **Expert's** is the program as an expert would write it, measured in the same way; where it does other work"
+        " than the program, the last column says so.",
+        "- **Score** is gain over expert's, not capped; where nothing was kept, the gain is 1.",
+        "",
+        "| program | kept | results | claimed | gain | expert's | score | time | |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]  # fmt: skip
+    for row in sorted(rows, key=lambda row: -(row.score or -1)):
+        score = "–" if row.score is None else f"{row.score:.2f}"
+        cells = [
+            row.sameness,
+            _times(row.claimed),
+            _gain(row),
+            _times(row.expert),
+            score,
+            f"{row.seconds:.0f} s",
+            remark(row),
+        ]
+        text.append(f"| {row.name} | {', '.join(row.kept) or 'nothing'} | {' | '.join(cells)} |")
+    missing = [name for name in [*CASES, "hotdog"] if name not in {row.name for row in rows}]
+    if missing:
+        text += ["", f"{len(missing)} programs are not measured yet: {', '.join(missing)}."]
+    return "\n".join(text) + "\n"
+
+
+def sitting(rows: list[Row]) -> str:
+    """Machine and version of this sitting, where a row is of it."""
+    here = version(*MEASURED), describe()
+    is_here = any((row.version, row.machine) == here for row in rows)
+    return f" on {here[1]}, version {here[0]}" if is_here else ""
+
+
+def summary(rows: list[Row]) -> list[str]:
+    """Scores over all cases, and how often something wrong was kept."""
+    scores = [row.score for row in rows if row.score is not None]
+    keepers = [row for row in rows if row.kept]
+    wrong = sum(row.false_win for row in keepers)
+    text = []
+    if scores:
+        text.append(
+            f"**Own gain over the expert's, {len(scores)} cases, nothing capped or left out: geometric mean "
+            f"{geometric_mean(scores):.2f}, harmonic mean {harmonic_mean(scores):.2f}.** At least half of the expert's"
+            f" gain (by its logarithm) in {sum(_half(row) for row in rows)} of them."
+        )
+    text.append(
+        f"Of {len(keepers)} programs in which something was kept: {wrong} false wins (95 % upper bound "
+        f"{upper_bound(wrong, len(keepers)):.0%}); in {sum(row.unconfirmed for row in keepers)} of them the gain of "
+        f"what was kept could not be confirmed; changes kept without proof of sameness: "
+        f"{sum(row.not_equivalent for row in rows)}."
+    )
+    rest = other_sittings({row.name: (row.version, row.machine) for row in rows}, (version(*MEASURED), describe()))
+    return [*text, rest] if rest else text
+
+
+def remark(row: Row) -> str:
+    """What a reader must know to judge a row."""
+    if row.unconfirmed:
+        return "not confirmed"
+    if row.false_win:
+        return "**false win**"
+    less = f"the expert's {DOES_LESS[row.name]}" if row.name in DOES_LESS else ""
+    healthy = "nothing planted" if row.name in HEALTHY else ""
+    return "; ".join(part for part in (less, healthy, row.advised) if part)
+
+
+def short_table(rows: list[Row]) -> str:
+    """The table of the README."""
+    text = ["| program | kept by `unstall optimize` | results | faster | by the expert's hand |",
+            "| --- | --- | --- | --- | --- |"]  # fmt: skip
+    for row in sorted(rows, key=lambda row: -(row.gain or 0)):
+        if row.name not in HEALTHY:
+            cells = [", ".join(row.kept) or "nothing", row.sameness, _gain(row), _times(row.expert)]
+            text.append(f"| {row.name} | {' | '.join(cells)} |")
+    return "\n".join([*text, "", *summary(rows)]) + "\n"
+
+
+def geometric_mean(values: list[float]) -> float:
+    """Of ratios of speed-ups, all above 0."""
+    return math.exp(mean(math.log(value) for value in values))
+
+
+def upper_bound(wrong: int, count: int) -> float:
+    """Clopper-Pearson: the largest rate with which so few wrong ones are still seen in 5 of 100 sittings."""
+    if not count or wrong == count:
+        return 1.0
+    return float(beta.ppf(_CONFIDENCE, wrong + 1, count - wrong))
+
+
+def _half(row: Row) -> bool:
+    return row.score is not None and row.expert is not None and (row.gain or 1.0) >= math.sqrt(row.expert)
+
+
+def _gain(row: Row) -> str:
+    if row.first_epoch is None:
+        return _times(row.gain)
+    if row.later_epochs is None:
+        return f"– (first epoch {_times(row.first_epoch)}, and too long to reach a second)"
+    pays = f"pays from epoch {row.pays_from}" if row.pays_from else "never pays"
+    return f"{_times(row.gain)} (first epoch {_times(row.first_epoch)}, later {_times(row.later_epochs)}, {pays})"
+
+
+def _times(factor: float | None) -> str:
+    return f"{factor:.2f}×" if factor is not None and not math.isnan(factor) else "–"
