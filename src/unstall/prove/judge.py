@@ -33,7 +33,7 @@ from unstall.prove.runs import (
     other_seeds,
     plan_of,
 )
-from unstall.prove.timing import ProofPair, break_even, doubt, medians, own_pairs, ratio_of
+from unstall.prove.timing import ProofPair, break_even, doubt, gains_less_watched, medians, own_pairs, ratio_of
 from unstall.prove.trees import Sides
 from unstall.records.proof import Proof, ProofRatio
 
@@ -266,6 +266,19 @@ class Judge:
             in_doubt = number < thresholds.MOST_PAIRS_IN_DOUBT and doubt(self.pairs, self.watched) is not None
             if ratio is not None and ratio.low > thresholds.LEAST_GAIN and not in_doubt:
                 return
+            if in_doubt and gains_less_watched(self.pairs, self.watched):
+                self._watch_again(changed_first=number % 4 in (1, 2))
+
+    def _watch_again(self, *, changed_first: bool) -> None:
+        """One more watched pair: the time of a few tells little where others use the machine."""
+        self.log("whole runs of both once more, watched")
+        plan = plan_of(self.kind, by_sample=self.by_sample)
+        longest = max(run.seconds for pair in self.watched for run in (pair.original, pair.changed))
+        changed = self.runs.changed(plan, longest) if changed_first else None
+        original = self.runs.original(plan)
+        pair = ProofPair(original, changed or self.runs.changed(plan, original.seconds))
+        self.watched.append(pair)
+        self.comparer.compare(plan, original, pair.changed, is_whole=True)
 
     def _conclude(self) -> ProofEnded:
         self.comparer.note_errors(self.pairs)

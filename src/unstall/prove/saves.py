@@ -66,6 +66,8 @@ class Saved(NamedTuple):
     """Bytes at each save, as far as they were seen."""
     is_used: bool = False
     """Whether the program itself has read it, or put it in another place."""
+    grown_to: int = 0
+    """Bytes, the most that were seen, of one that was written and not yet closed too."""
 
 
 class Missed(NamedTuple):
@@ -83,6 +85,8 @@ class Saves:
         self.home = home
         self.moments: defaultdict[str, list[float]] = defaultdict(list)
         self.sizes: defaultdict[str, list[int]] = defaultdict(list)
+        self.grown_to: defaultdict[str, int] = defaultdict(int)
+        """The most bytes that were seen of each file that was written."""
         self._modified: set[str] = set()
         """Files that were written since they were saved last."""
         self._used: set[str] = set()
@@ -129,7 +133,7 @@ class Saves:
                     moments = tuple(self.moments.get(path, ()))
                     saved[os.path.join(place, os.path.relpath(path, upper))] = Saved(
                         len(moments), len(moments) + (path in self.preexisting), moments, tuple(self.sizes[path]),
-                        path in self._used,
+                        path in self._used, self.grown_to.get(path, 0),
                     )  # fmt: skip
         return saved
 
@@ -159,6 +163,9 @@ class Saves:
                 self._watch(path)
         elif mask & _MODIFY:
             self._modified.add(path)
+            with suppress(OSError):  # it is gone
+                size = os.stat(path, follow_symlinks=False).st_size
+                self.grown_to[path] = max(self.grown_to[path], size)
         elif mask & (_CLOSE_NOWRITE | _MOVED_FROM):
             self._used.add(path)
         elif mask & _MOVED_TO or (mask & _CLOSE_WRITE and path in self._modified):

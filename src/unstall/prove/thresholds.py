@@ -8,7 +8,7 @@ from unstall.threshold import Threshold
 LEAST_GAIN = Threshold(optimize.LEAST_GAIN, "times faster: less is not worth a changed line, as in `unstall optimize`")
 LEAST_PAIRS = Threshold(3, "the interval that holds whenever one looks is infinite for two")
 MOST_PAIRS = Threshold(24, "a gain that needs more pairs is less than a few per cent on a machine that noisy")
-MOST_PAIRS_IN_DOUBT = Threshold(8, "a gain that differs by chance between kinds of runs agrees within as many")
+MOST_PAIRS_IN_DOUBT = Threshold(12, "a gain that differs by chance between kinds of runs agrees within as many")
 STRESS = Threshold(1000, "times the outputs of a model: exp() overflows beyond 88, and fewer than 88 are common")
 LOOK_STEPS = Threshold(12, "the first steps tell a plain difference within seconds; `unstall optimize` judges as many")
 WATCHED_SHARE = Threshold(
@@ -39,6 +39,7 @@ ONE_SIDED = Threshold(20, "figures that differ, all in one direction: rounding d
 AS_LATE = Threshold(1.25, "times the seconds at which, or after which, the original saves: a timer fires between steps")
 OUTLIVES_S = Threshold(0.5, "seconds after the program's end: helpers that notice it end within a few tenths")
 SAME_SIZE = Threshold(0.02, "of a file's bytes: the same numbers with other words around; half precision takes half")
+LESS_FOR_OTHERS = Threshold(0.5, "of the bytes in files for others: the same lines in fewer digits take more")
 SPREAD = Threshold(3.0, "times the range of the original's own runs that a figure which varies by itself may be off")
 RUNS_OF_SPREAD = Threshold(
     6, "of the original: the range of two is exceeded by every second honest run, that of six by few"

@@ -50,7 +50,7 @@ def doubt(pairs: Sequence[ProofPair], watched: Sequence[ProofPair]) -> str | Non
         watched: whole runs whose numbers were compared.
     """
     gained = gain(own_pairs(pairs))
-    if watched and gain(watched) < thresholds.WATCHED_SHARE * gained:
+    if gains_less_watched(pairs, watched):
         return (
             f"it gains {gained:.1f} s where nothing watches it, and {gain(watched):.1f} s where its numbers "
             "are compared: what was compared may not be what was timed"
@@ -62,6 +62,11 @@ def doubt(pairs: Sequence[ProofPair], watched: Sequence[ProofPair]) -> str | Non
             "gain may be that of one result only"
         )
     return None
+
+
+def gains_less_watched(pairs: Sequence[ProofPair], watched: Sequence[ProofPair]) -> bool:
+    """Whether watched runs gain so little that the change may do otherwise where nothing watches; few tell little."""
+    return bool(watched) and gain(watched) < thresholds.WATCHED_SHARE * gain(own_pairs(pairs))
 
 
 def break_even(watched: Sequence[ProofPair]) -> int | None:

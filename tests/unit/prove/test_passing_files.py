@@ -24,10 +24,16 @@ def test_files_that_nobody_reads_and_that_are_no_longer_written_are_missed():
     before = {"/tmp/a1/draft-0.pt": Saved(1, 1), "/tmp/a1/draft-5.pt": Saved(2, 2)}
     words = missing(pairs(before, {"/tmp/b2/draft-0.pt": Saved(1, 1)}))
     assert words == (
-        "it saves files that it does not read and that are gone at its end once, and the original 3 times "
-        "(/tmp/a1/draft-5.pt, say): who looks at a run meanwhile misses them"
+        "it saves files that it does not read and that are gone at its end, where others may look at them meanwhile, "
+        "once, and the original 3 times (/tmp/a1/draft-5.pt, say)"
     )
-    assert "gone at its end 0 times, and" in missing(pairs(before, {}))
+    assert " 0 times, and" in missing(pairs(before, {}))
+
+
+def test_of_a_file_that_is_never_closed_what_is_in_it_counts():
+    before = {"/tmp/a1/log.jsonl": Saved(0, 0, grown_to=90_000)}
+    assert "writes 900 bytes into" in missing(pairs(before, {"/tmp/b2/log.jsonl": Saved(0, 0, grown_to=900)}))
+    assert missing(pairs(before, {"/tmp/b2/log.jsonl": Saved(0, 0, grown_to=80_000)})) is None
 
 
 def test_other_names_tell_nothing_and_neither_does_what_one_run_lacks():

@@ -104,6 +104,16 @@ def test_what_the_program_reads_itself_or_moves_is_told_from_what_it_does_not(tm
     assert used == {"/program/kept": False, "/program/read": True, "/program/part": True, "/program/whole": False}
 
 
+def test_what_grows_and_is_not_closed_yet_is_seen(tmp_path):
+    upper = tmp_path / "layer-1" / "upper1"
+    upper.mkdir(parents=True)
+    with Saves(tmp_path) as saves, (upper / "log").open("wb", buffering=0) as log:
+        log.write(b"1" * 100)
+        wait_until(lambda: saves.grown_to[str(upper / "log")] == 100)
+        (upper / "log").unlink()
+    assert saves.of_files([("/program", upper)])["/program/log"].grown_to == 100
+
+
 MODEL = "/program/model.pt"
 
 
