@@ -37,9 +37,9 @@ def samples(account: Account) -> Sequence[int]:
     return [*(sum(_sizes(account["calls"], mode)) for mode in _MODES), given]
 
 
-def training_calls(account: Account) -> int:
-    """How often models were called in training."""
-    return len(_sizes(account["calls"], "train"))
+def calls_of(account: Account, mode: str) -> int:
+    """How often models were called in ``train`` or ``eval``."""
+    return len(_sizes(account["calls"], mode))
 
 
 def draws_differ(original: Account, changed: Account) -> bool:
@@ -65,7 +65,7 @@ def changed_at_the_end(original: Account, changed: Account) -> Difference | None
 def behaves_otherwise(original: Account, changed: Account) -> str | None:
     """What the changed program does to itself or to others in all of the run, in words; None where nothing is seen."""
     if set(changed["signals"]) - set(original["signals"]):
-        return "it ignores or handles signals that end a program"
+        return "it blocks, ignores or handles signals that end a program"
     if max(changed["cores"], default=0) < min(original["cores"], default=0):
         return "it binds itself to fewer cores, which two runs at once would share"
     return left_in_shared_memory(original, changed)

@@ -2,7 +2,8 @@
 
 ``break``, ``continue``, ``return``, ``raise`` or ``exit()`` below a condition of the change, inside a loop in which an
 optimizer makes its steps. And a condition for the step itself, where each call of the model in training was followed
-by a step: it may hold always, or not. A condition that the original has in the same words is none of the change.
+by a step, or for such a loop to go on: it may hold always, or not. A condition that the original has in the same words
+is none of the change.
 """
 
 from __future__ import annotations
@@ -16,6 +17,10 @@ from unstall.prove.trees import Sides
 _LEAVES = (ast.Break, ast.Continue, ast.Return, ast.Raise)
 _LOOPS = (ast.For, ast.While, ast.AsyncFor)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+_CONDITIONS = (ast.If, ast.IfExp, ast.While)
+_SIMPLE = (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign)
+_ENDING = frozenset(("takewhile", "iter"))
+"""Functions whose result ends on a condition; ``iter`` where it is given one."""
 _EXITS = frozenset(("exit", "quit", "_exit", "abort"))
 
 StepLines = frozenset[tuple[str, int]]
@@ -56,27 +61,65 @@ def first(
                     f"no run reached {Path(path).name}:{statement.lineno} ({_words(statement)}), where the training "
                     "would end or leave steps out"
                 )
-        guard = next(_guards(tree, known, path, step_lines), None) if steps_always else None
-        if guard is not None and guard.lineno in changed:
-            return f"no run left a step out, which {Path(path).name}:{guard.lineno} (if {_words(guard.test)}) may do"
+        for head in _heads(tree, known, path, step_lines):
+            if head.lineno in changed:
+                return (
+                    f"no run ended the training sooner, which {Path(path).name}:{head.lineno} ({_words(head)}) may do"
+                )
+        for guard in _guards(tree, known, path, step_lines) if steps_always else ():
+            if guard.lineno in changed:
+                return f"no run left a step out, which {Path(path).name}:{guard.lineno} ({_words(guard)}) may do"
     return None
 
 
-def _guards(tree: ast.AST, known: frozenset[str], path: str, step_lines: StepLines) -> Iterator[ast.If]:
-    """New conditions for a step, inside a loop of the training."""
+def _heads(tree: ast.AST, known: frozenset[str], path: str, step_lines: StepLines) -> Iterator[ast.stmt]:
+    """Loops of the training that go on as long as a new condition holds."""
     for loop in ast.walk(tree):
-        if isinstance(loop, _LOOPS) and _holds(loop, path, step_lines):
-            yield from (
-                node
-                for node in ast.walk(loop)
-                if isinstance(node, ast.If)
-                and ast.unparse(node.test) not in known
-                and any(_holds(statement, path, step_lines) for statement in node.body)
-            )
+        if not (isinstance(loop, _LOOPS) and _holds(loop, path, step_lines)):
+            continue
+        if isinstance(loop, ast.While):
+            condition: ast.expr | None = None if isinstance(loop.test, ast.Constant) else loop.test
+        else:
+            condition = loop.iter if _ends_on_condition(loop.iter) else None
+        if condition is not None and ast.unparse(condition) not in known:
+            yield loop
+
+
+def _ends_on_condition(iterated: ast.expr) -> bool:
+    return any(
+        isinstance(node, ast.Call) and _called(node) in _ENDING and len(node.args) == 2 for node in ast.walk(iterated)
+    )
+
+
+def _guards(tree: ast.AST, known: frozenset[str], path: str, step_lines: StepLines) -> Iterator[ast.stmt]:
+    """New conditions for a step, inside a loop of the training: ``if``, ``match``, or one within a statement."""
+    for loop in ast.walk(tree):
+        if not (isinstance(loop, _LOOPS) and _holds(loop, path, step_lines)):
+            continue
+        for node in ast.walk(loop):
+            if isinstance(node, ast.If):
+                bodies, is_known = node.body, ast.unparse(node.test) in known
+            elif isinstance(node, ast.Match):
+                bodies, is_known = [each for case in node.cases for each in case.body], ast.unparse(node) in known
+            elif isinstance(node, _SIMPLE):
+                bodies, is_known = [node] if _chooses(node) else [], ast.unparse(node) in known
+            else:
+                continue
+            if not is_known and any(_holds(statement, path, step_lines) for statement in bodies):
+                yield node
+
+
+def _chooses(statement: ast.stmt) -> bool:
+    """Whether a condition within a statement says what it calls: ``ok and step()``, ``(step if ok else skip)()``."""
+    choices = [node for node in ast.walk(statement) if isinstance(node, (ast.BoolOp, ast.IfExp))]
+    called = [node.func for node in ast.walk(statement) if isinstance(node, ast.Call)]
+    return any(isinstance(below, ast.Call) for choice in choices for below in ast.walk(choice)) or any(
+        below in choices for function in called for below in ast.walk(function)
+    )
 
 
 def _words(node: ast.AST) -> str:
-    return ast.unparse(node).splitlines()[0][:40]
+    return ast.unparse(node).splitlines()[0].removesuffix(":")[:40]
 
 
 def _leaving(tree: ast.AST, known: frozenset[str]) -> Iterator[tuple[ast.stmt, list[ast.stmt]]]:
@@ -99,13 +142,26 @@ def _leaving(tree: ast.AST, known: frozenset[str]) -> Iterator[tuple[ast.stmt, l
 
 def _leaves(statement: ast.stmt) -> bool:
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-        function = statement.value.func
-        return getattr(function, "attr", getattr(function, "id", "")) in _EXITS
+        return _called(statement.value) in _EXITS
     return isinstance(statement, _LEAVES)
 
 
+def _called(call: ast.Call) -> str:
+    """The name of what is called, without what it belongs to."""
+    return str(getattr(call.func, "attr", getattr(call.func, "id", "")))
+
+
 def _conditions(tree: ast.AST) -> frozenset[str]:
-    return frozenset(ast.unparse(node.test) for node in ast.walk(tree) if isinstance(node, ast.If))
+    """In the words of the original: conditions, what loops go through, and statements with a condition of their own."""
+    known = set()
+    for node in ast.walk(tree):
+        if isinstance(node, _CONDITIONS):
+            known.add(ast.unparse(node.test))
+        if isinstance(node, (ast.For, ast.AsyncFor)):
+            known.add(ast.unparse(node.iter))
+        if isinstance(node, ast.Match) or (isinstance(node, _SIMPLE) and _chooses(node)):
+            known.add(ast.unparse(node))
+    return frozenset(known)
 
 
 def _holds(statement: ast.stmt, path: str, step_lines: StepLines) -> bool:

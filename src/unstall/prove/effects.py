@@ -36,6 +36,7 @@ _TIME_BEFORE = re.compile(
     r"['\"]?\s*[:=(]?\s*$",
     re.IGNORECASE,
 )
+_TAG = re.compile(r"[a-z]+-?\d+(?:-pytest-[\d.]+)?(?:\.opt-[12])?\.pyc")
 _BLOCK_BYTES = 1 << 20
 _BINARY = 1e-6
 
@@ -124,7 +125,10 @@ def _is_compiled(path: Path, above: Path) -> bool:
     """Whether it is what Python itself keeps of a module that is there."""
     if path.suffix != ".pyc" or path.parent.name != "__pycache__" or _is_unchecked(above):
         return False
-    source = f"{path.name.partition('.')[0]}.py"
+    stem, _, tag = path.name.partition(".")
+    if not _TAG.fullmatch(tag):
+        return False
+    source = f"{stem}.py"
     return any((place.parent.parent / source).exists() for place in (path, above))
 
 

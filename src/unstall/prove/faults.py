@@ -1,8 +1,8 @@
-"""How both sides end where something goes wrong: with which exit code, and with what saved by then.
+"""How both sides end where something goes wrong: with which exit code, and with what saved and said by then.
 
 A change that hides errors (``os._exit(0)`` in a ``finally``, an ``except: pass``), passes off what an interrupted run
-has made as the result of a whole one, or puts all saving off to the end, is the same as the original as long as nothing
-fails.
+has made as the result of a whole one, or puts all saving or printing off to the end, is the same as the original as
+long as nothing fails.
 """
 
 from __future__ import annotations
@@ -10,18 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from unstall.prove import accounts
 from unstall.prove.binaries import OF_CONTENT
 from unstall.prove.effects import STDOUT, Content, Effects
 from unstall.prove.runner import WholeRun
 from unstall.records.proof import Difference
 
-_KINDS = {
-    "error": " where a call of the model fails late in the run",
-    "interrupt": " where Ctrl-C ends it late in the run",
-    "full": " where the disk has no room for a file",
-}
-"""In words that follow "not the same"."""
 _LATE = 0.78  # when two of three epochs are over, or three of four
+_EARLY = 0.5  # when there is something that an earlier validation has left
+_FEWER = 2  # lines that may be on their way where something fails
 
 
 class Fault(NamedTuple):
@@ -30,6 +27,9 @@ class Fault(NamedTuple):
     plan: Mapping[str, Any]
     """Of a run in which it does."""
     where: str
+    """In words that follow "not the same"."""
+    compares_files: bool = True
+    """Whether the same files must be there: one that is cut off may be another's, under a name for a while."""
 
 
 def faults_of(original: WholeRun) -> Iterator[Fault]:
@@ -37,40 +37,66 @@ def faults_of(original: WholeRun) -> Iterator[Fault]:
 
     ``original``: a run of it that ended well.
     """
-    modes = [mode for mode, *_ in (original.account or {}).get("calls", ())]
-    mode = (
-        "train" if modes.count("train") > 1 else "eval"
-    )  # in validation a change may call it for more samples at once
-    if modes.count(mode) > 1:
-        saves = any(path != STDOUT for path in original.effects.contents)
-        for kind, where in _KINDS.items():
-            if kind == "full" and not saves:
-                continue
-            call = 1 if kind == "full" else int(_LATE * modes.count(mode))
-            yield Fault({"fault": {"call": call, "mode": mode, "kind": kind}}, where)
+    counts = {mode: accounts.calls_of(original.account or {"calls": ()}, mode) for mode in ("train", "eval")}
+    # In validation a change may call it for more samples at once.
+    mode = "train" if counts["train"] > 1 else "eval"
+    if counts[mode] < 2:
+        return
+    files = {path: content for path, content in original.effects.contents.items() if path != STDOUT}
+    late = int(_LATE * counts[mode])
+    yield Fault(_plan("error", late, mode), " where a call of the model fails late in the run")
+    if mode == "train" and counts["eval"]:
+        middle = max(1, int(_EARLY * counts["eval"]))
+        yield Fault(_plan("error", middle, "eval"), " where a call of the model fails in validation")
+    yield Fault(_plan("interrupt", late, mode), " where Ctrl-C ends it late in the run")
+    if files:
+        yield Fault(_plan("full", 1, mode), " where the disk has no room for a file")
+    largest = max((content.size for content in files.values() if content.text is None), default=0)
+    if largest > 1:
+        plan = {"fault": {"kind": "cut", "bytes": largest // 2}}
+        yield Fault(plan, " where the disk has no room for half of its largest file of numbers", compares_files=False)
 
 
-def first_difference(original: Effects, changed: Effects) -> Difference | None:
+def _plan(kind: str, call: int, mode: str) -> Mapping[str, Any]:
+    return {"fault": {"call": call, "mode": mode, "kind": kind}}
+
+
+def first_difference(original: Effects, changed: Effects, fault: Fault) -> Difference | None:
     """How the changed program ends in another way; None where it does not.
 
-    Texts may be in the middle of a line: what is asked is whether each file of numbers is there, and whether it says
-    the same but for its numbers, as the epoch that is saved beside them.
+    Texts may be in the middle of a line: what is asked is whether most lines are there, whether each file of numbers
+    is, and whether it says the same but for its numbers, as the epoch that is saved beside them.
     """
-    if changed.status != original.status:
+    statuses = changed.status, original.status
+    if statuses[0] != statuses[1] and (fault.compares_files or 0 in statuses):
         detail = f"{changed.status} instead of {original.status}"
         return Difference(kind="effects", place="exit code", detail=detail)
+    if not fault.compares_files:
+        return None
     for path, content in sorted(original.contents.items()):
-        if path == STDOUT or content.text is not None or content.size <= 0:
-            continue
-        written = changed.contents.get(path)
-        if written is None or written.size <= 0:
-            return Difference(kind="effects", place=path, detail="is not written")
-        if _words(written) != _words(content):
-            return Difference(kind="effects", place=path, detail="holds another state")
+        if content.text is None and content.size > 0:
+            difference = _of_numbers(content, changed.contents.get(path))
+        else:
+            difference = _of_text(content.text or "", changed.contents.get(path))
+        if difference:
+            return Difference(kind="effects", place=path, detail=difference)
     for path, content in sorted(changed.contents.items()):
         if path not in original.contents and content.text is None and content.size > 0:
             return Difference(kind="effects", place=path, detail="is written, which it was not")
     return None
+
+
+def _of_numbers(before: Content, after: Content | None) -> str:
+    """In words; nothing where there is no difference."""
+    if after is None or after.size <= 0:
+        return "is not written"
+    return "holds another state" if _words(after) != _words(before) else ""
+
+
+def _of_text(before: str, after: Content | None) -> str:
+    """Whether what was printed or written is withheld until the end."""
+    lines, others = before.count("\n"), ((after.text if after else "") or "").count("\n")
+    return f"{others} lines by then instead of {lines}" if lines >= max(_FEWER + others, 2 * others) else ""
 
 
 def _words(content: Content) -> Mapping[str, bytes]:

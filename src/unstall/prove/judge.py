@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from unstall.optimize import thresholds as rounding
-from unstall.prove import accounts, passing_files, refusals, saves, scratch, thresholds
+from unstall.prove import accounts, machine_use, passing_files, refusals, saves, scratch, thresholds
 from unstall.prove.comparing import Comparer
 from unstall.prove.following import Follower
 from unstall.prove.growth import growing
@@ -38,7 +38,7 @@ from unstall.prove.trees import Sides
 from unstall.records.proof import Proof, ProofRatio
 
 _RUNS_WATCHED_LATER = 4  # as they are, and under other seeds
-_RUNS_AT_THE_END = 6  # six halves that end early, one over what was left, two that are followed
+_RUNS_AT_THE_END = 9  # ten halves that end early, one over what was left, one elsewhere, two that are followed
 _NOTHING_SEEN = "neither losses nor outputs of models were seen: what it leaves behind is compared alone"
 _FIXED_SEEDS = "the program's seeds cannot be changed from outside: it was compared under its own alone"
 _DRAWS_OTHERWISE = "random numbers are drawn as the program draws them: not sample by sample, as one side does not"
@@ -96,7 +96,7 @@ class Judge:
                 self.log("which lines of the change are reached")
                 usual = self.pairs[0].changed.effects.status
                 account = (self.watched[0].changed.account if self.watched else None) or {"steps": 0, "calls": ()}
-                counts = int(account["steps"]), accounts.training_calls(account)
+                counts = int(account["steps"]), accounts.calls_of(account, "train")
                 self.unreached = Follower(self.runs, self.sides, usual, self.has_seeds, *counts).unreached()
         except ProofEnded as early:
             ended = early
@@ -309,7 +309,11 @@ class Judge:
             longest = max(pair.changed.outlived_s for pair in self.pairs)
             return f"a process of it goes on for {longest:.1f} s after its end, and the original's do not"
         both = [*self.pairs, *self.watched]
-        reason = scratch.shared_by_runs(both, self.sides) or passing_files.missing(both)
+        reason = (
+            scratch.shared_by_runs(both, self.sides)
+            or passing_files.missing(both)
+            or machine_use.more_of_it(self.pairs)
+        )
         if reason is not None:
             return reason
         reasons = [_done_to_the_machine(pair.original, pair.changed) for pair in self.watched]

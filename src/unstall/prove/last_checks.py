@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from unstall.prove import faults, repeated, stress, thresholds
+from unstall.prove import elsewhere, faults, repeated, stress, thresholds
 from unstall.prove.comparing import Comparer
 from unstall.prove.runs import OriginalFailed, ProofEnded, Runs
 from unstall.prove.timing import ProofPair
@@ -32,17 +33,21 @@ class LastChecks:
         if plan is not None:
             self._stress(plan)
         self._fail()
+        self._start_elsewhere()
         self._repeat()
 
     def _stress(self, plan: Mapping[str, Any]) -> None:
-        """Compare whether losses overflow where a model's outputs are large."""
-        self.log("the first step of both with large outputs")
-        try:
-            original = self.runs.original({**plan, **stress.PLAN})
-        except OriginalFailed:
-            return
-        changed = self.runs.changed({**plan, **stress.PLAN}, original.seconds)
-        self.comparer.judge(stress.first_difference(original, changed), stress.WHERE)
+        """Compare what losses tell where a model's outputs are as in a training that goes astray."""
+        for one in stress.STRESSES:
+            self.log(f"the first step of both{one.where}")
+            try:
+                original = self.runs.original({**plan, **one.plan})
+            except OriginalFailed:
+                continue
+            changed = self.runs.changed({**plan, **one.plan}, original.seconds)
+            self.comparer.judge(stress.first_difference(original, changed, one), one.where)
+            if stress.has_losses(original):
+                self.comparer.known_by.append(f"losses of the first step{one.where}")
 
     def _fail(self) -> None:
         """Compare how both end where something goes wrong."""
@@ -54,8 +59,24 @@ class LastChecks:
             if changed.timed_out:
                 endless = Difference(kind="effects", place="end of the run", detail="it has none")
                 self.comparer.judge(endless, fault.where)
-            self.comparer.judge(faults.first_difference(original.effects, changed.effects), fault.where)
-            self.comparer.known_by.append(f"exit code, and files that are there{fault.where}")
+            self.comparer.judge(faults.first_difference(original.effects, changed.effects, fault), fault.where)
+            compared = "exit code, and lines and files that are there" if fault.compares_files else "exit code"
+            self.comparer.known_by.append(f"{compared}{fault.where}")
+
+    def _start_elsewhere(self) -> None:
+        """Compare where both write where they are started in another folder, if they write into theirs."""
+        usual = elsewhere.as_usual(self.pairs[0].changed, Path.cwd())
+        if not usual:
+            return
+        self.log("where both write that are started in another folder")
+        sides = self.runs.sides
+        changed = self.runs.elsewhere(sides.changed)
+        if not (usual <= elsewhere.in_folder(changed)):
+            original = self.runs.elsewhere(sides.original)
+            if original.effects.status:
+                return
+            self.comparer.judge(elsewhere.first_difference(original, changed), elsewhere.WHERE)
+        self.comparer.known_by.append(f"files in the working folder{elsewhere.WHERE}")
 
     def _repeat(self) -> None:
         """Compare runs that find what an earlier one has left, while threads beside the main one are held up."""

@@ -26,7 +26,9 @@ from unstall.optimize.trial_runner import trial_environment, with_files
 from unstall.prove import volume
 from unstall.prove.calls import Calls, Quarters, counted_in
 from unstall.prove.effects import NOTHING, STDOUT, Content, Effects, written
+from unstall.prove.elsewhere import absolute
 from unstall.prove.inherited import Inherited
+from unstall.prove.machine_use import MachineUse
 from unstall.prove.reached import Place, places_in, step_lines_in
 from unstall.prove.saves import Saved, Saves
 from unstall.prove.trees import Files
@@ -72,6 +74,10 @@ class WholeRun:
     """What it tried and the sandbox refused, a line each."""
     files: Mapping[Path, bytes] | None = field(default=None, repr=False)
     """All that it has left, where that was asked for and is not too much."""
+    cpu_s: float = 0.0
+    """Core-seconds of all its processes that were seen."""
+    locked: float = 0.0
+    """Share of the run in which it held a lock on a file for itself."""
     outlived_s: float = 0.0
     """How long a process that it had started went on after its own end."""
 
@@ -94,7 +100,8 @@ class SandboxedRunner:
 
         ``keeps_files``: read what it has left as a whole.
         """
-        words = self.sandbox.command(with_files(files, self.line, self.slot, self.sandbox), settled=True)
+        line = absolute(self.line) if "elsewhere" in plan else self.line
+        words = self.sandbox.command(with_files(files, line, self.slot, self.sandbox), settled=True)
         # Every run has a hash seed, those that are compared number by number the same: none can be told by it.
         own = {"PYTHONHASHSEED": str(random.SystemRandom().randrange(1, 2**32)), **os.environ}
         around = os.environ if plan.get("seed") else own
@@ -105,8 +112,8 @@ class SandboxedRunner:
             began = time.monotonic()
             process = subprocess.Popen(words, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=errors)
             try:
-                stops = bool(plan.get("clock", {}).get("steps"))
-                memory, ended, timed_out = self._wait(process, began + timeout, stops=stops)
+                stops, use = bool(plan.get("clock", {}).get("steps")), MachineUse(process.pid)
+                memory, ended, timed_out = self._wait(process, use, began + timeout, stops=stops)
                 seconds = time.monotonic() - began
             except BaseException:  # Ctrl-C
                 self._end(process)
@@ -142,12 +149,16 @@ class SandboxedRunner:
             saves=saves.of_files(self.sandbox.layers()),
             refused=refused,
             files=left,
+            cpu_s=use.cpu_s,
+            locked=use.locked,
             outlived_s=began + seconds - ended,
         )
         self._empty()
         return run
 
-    def _wait(self, process: subprocess.Popen[bytes], deadline: float, *, stops: bool) -> tuple[float, float, bool]:
+    def _wait(
+        self, process: subprocess.Popen[bytes], use: MachineUse, deadline: float, *, stops: bool
+    ) -> tuple[float, float, bool]:
         """Wait until the program and all that it started has ended: its peak memory, when it ended itself, and whether
         time ran out.
 
@@ -168,6 +179,7 @@ class SandboxedRunner:
                 if now <= deadline:
                     process.returncode = 0  # it goes on after its last step, as some programs do: all was seen
                 return memory, time.monotonic(), now > deadline
+            use.note()
             time.sleep(_POLL_S)
         ended = time.monotonic()
         while self.sandbox.running():

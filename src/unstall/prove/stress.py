@@ -1,12 +1,13 @@
-"""Whether a loss of the changed program overflows where the outputs of models are large, and the original's does not.
+"""Whether a loss of the changed program tells as well as the original's that a training goes astray.
 
-They grow large in longer trainings, and where one goes astray. What the two losses are there is not compared.
+There outputs of models grow large, or are no numbers any more. A loss that overflows before the original's does is
+wrong; one that stays small, or a number, hides what has happened, and stops teaching anything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,18 +16,56 @@ from unstall.prove import thresholds
 from unstall.prove.runner import WholeRun
 from unstall.records.proof import Difference
 
-WHERE = f" where a model's outputs are {thresholds.STRESS:,.0f} times as large"
-PLAN: Mapping[str, Any] = {"stress": {"factor": float(thresholds.STRESS)}}
-"""Of a run of one step, beside what it is watched by."""
+
+class Stress(NamedTuple):
+    """What is done to a model's outputs."""
+
+    plan: Mapping[str, Any]
+    """Of a run of one step, beside what it is watched by."""
+    where: str
+    """In words that follow "not the same"."""
+    tells_less: Callable[[ObservedTensor, ObservedTensor], str]
+    """In words, in what the changed program's loss, the second, does; nothing where it does not."""
+
+
+def first_difference(original: WholeRun, changed: WholeRun, stress: Stress) -> Difference | None:
+    """The first loss of the first step that tells less than the original's."""
+    for before, after in zip(_losses(original), _losses(changed)):
+        detail = stress.tells_less(before, after) if before.is_like(after) else ""
+        if detail:
+            return Difference(kind="values", place=before.place, detail=detail)
+    return None
+
+
+def _of_large_outputs(before: ObservedTensor, after: ObservedTensor) -> str:
+    """An original that overflows itself may well do so no more."""
+    if not _is_finite(before):
+        return ""
+    if not _is_finite(after):
+        return "it overflows, and the original's does not"
+    if _largest(after) < (1 - thresholds.LESS_UNDER_STRESS) * _largest(before):
+        return f"it is {_largest(after):.4g}, and the original's {_largest(before):.4g}"
+    return ""
+
+
+def _of_no_numbers(before: ObservedTensor, after: ObservedTensor) -> str:
+    return "it is a number, and the original's is none" if _is_finite(after) and not _is_finite(before) else ""
+
+
+STRESSES = (
+    Stress(
+        {"stress": {"factor": float(thresholds.STRESS)}},
+        f" where a model's outputs are {thresholds.STRESS:,.0f} times as large",
+        _of_large_outputs,
+    ),
+    Stress({"stress": {"nan": True}}, " where a model gives what is not a number", _of_no_numbers),
+)
 _LOSS = "loss."
 
 
-def first_difference(original: WholeRun, changed: WholeRun) -> Difference | None:
-    """The first loss of the first step that is finite in the original alone."""
-    for before, after in zip(_losses(original), _losses(changed)):
-        if before.is_like(after) and _is_finite(before) and not _is_finite(after):
-            return Difference(kind="values", place=before.place, detail="it overflows, and the original's does not")
-    return None
+def has_losses(run: WholeRun) -> bool:
+    """Whether there is a loss to compare."""
+    return bool(_losses(run))
 
 
 def _losses(run: WholeRun) -> list[ObservedTensor]:
@@ -35,3 +74,7 @@ def _losses(run: WholeRun) -> list[ObservedTensor]:
 
 def _is_finite(tensor: ObservedTensor) -> bool:
     return bool(np.isfinite(tensor.array().astype(np.float64)).all())
+
+
+def _largest(tensor: ObservedTensor) -> float:
+    return float(np.abs(tensor.array().astype(np.float64)).max(initial=0.0))

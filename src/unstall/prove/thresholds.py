@@ -10,6 +10,9 @@ LEAST_PAIRS = Threshold(3, "the interval that holds whenever one looks is infini
 MOST_PAIRS = Threshold(24, "a gain that needs more pairs is less than a few per cent on a machine that noisy")
 MOST_PAIRS_IN_DOUBT = Threshold(12, "a gain that differs by chance between kinds of runs agrees within as many")
 STRESS = Threshold(1000, "times the outputs of a model: exp() overflows beyond 88, and fewer than 88 are common")
+LESS_UNDER_STRESS = Threshold(
+    0.01, "of a loss of large outputs that another way to compute it may be below: there rounding is far smaller"
+)
 LOOK_STEPS = Threshold(12, "the first steps tell a plain difference within seconds; `unstall optimize` judges as many")
 WATCHED_SHARE = Threshold(
     0.25, "of the seconds gained unwatched that must be gained in watched runs as well: noise takes some, not most"
@@ -39,6 +42,9 @@ ONE_SIDED = Threshold(20, "figures that differ, all in one direction: rounding d
 AS_LATE = Threshold(1.25, "times the seconds at which, or after which, the original saves: a timer fires between steps")
 OUTLIVES_S = Threshold(0.5, "seconds after the program's end: helpers that notice it end within a few tenths")
 SAME_SIZE = Threshold(0.02, "of a file's bytes: the same numbers with other words around; half precision takes half")
+MORE_CPU = Threshold(2.0, "times the cores' seconds: threads that wait for each other take some more, not twice")
+MORE_CPU_S = Threshold(1.0, "seconds of the cores beside that factor: helpers that start take some tenths")
+HOLDS_LOCK = Threshold(0.5, "of a run: who writes a file under a lock holds it for a moment")
 LESS_FOR_OTHERS = Threshold(0.5, "of the bytes in files for others: the same lines in fewer digits take more")
 SPREAD = Threshold(3.0, "times the range of the original's own runs that a figure which varies by itself may be off")
 RUNS_OF_SPREAD = Threshold(

@@ -64,3 +64,35 @@ def test_a_new_condition_for_the_step_is_named_where_it_always_held():
     assert early(guarded, **lines, steps_always=True) == "no run left a step out, which train.py:4 (if norm < 3) may do"
     assert early(guarded, **lines, steps_always=False) is None
     assert early(guarded.replace("norm < 3", "epoch > 9"), **lines, steps_always=True) is None
+
+
+@pytest.mark.parametrize(
+    "head",
+    ["while epoch < 3 and loss > low:", "for epoch in itertools.takewhile(goes_on, range(3)):",
+     "for epoch in iter(ask, None):"],
+)  # fmt: skip
+def test_a_loop_that_may_end_on_a_new_condition_is_named(head):
+    changed = BEFORE.replace("for epoch in range(3):", head)
+    words = head.removesuffix(":")[:40]
+    assert early(changed) == f"no run ended the training sooner, which train.py:2 ({words}) may do"
+    assert early(changed, step_lines=[(str(TRAIN), 1)]) is None
+
+
+@pytest.mark.parametrize("head", ["while True:", "for epoch in iter(range(3)):", "for epoch in track(range(3)):"])
+def test_other_loops_end_as_their_data_do(head):
+    assert early(BEFORE.replace("for epoch in range(3):", head)) is None
+
+
+@pytest.mark.parametrize(
+    "step", ["ok and step(batch)", "step(batch) if ok else skip()", "(step if ok else skip)(batch)"]
+)
+def test_a_step_that_is_chosen_within_a_statement_is_named(step):
+    changed = BEFORE.replace("step(batch)", step)
+    assert "a step out, which train.py:4" in early(changed, steps_always=True)
+    assert early(BEFORE.replace("step(batch)", "step(a or b)"), steps_always=True) is None
+
+
+def test_a_step_below_a_case_is_named():
+    step = "            match kind:\n                case 1:\n                    step(batch)"
+    changed = BEFORE.replace("            step(batch)", step)
+    assert "match kind" in early(changed, step_lines=[(str(TRAIN), 6)], steps_always=True)

@@ -7,8 +7,9 @@ shorter.py ended early), ``shared`` (bytes that it leaves in shared memory), and
 ``memory`` (resident bytes of the process), ``descriptors`` (that it has open), ``processes`` (its children),
 ``threads`` (its own), ``unnamed`` (bytes of the files without a name that it has open), ``nice`` and ``policy`` (how it
 is scheduled), ``graphs`` (of how many steps autograd's graph is alive), ``cores`` (that it may use), ``signals`` (which
-of those that end a program are ignored or handled, a bit each), and, at fewer of them, ``helpers`` (bytes that its
-children have for themselves). ``unsettled``: parameters that were changed after the last step of their optimizer.
+of those that end a program are blocked, ignored or handled, a bit each), and, at fewer of them, ``helpers`` (bytes
+that its children have for themselves). ``unsettled``: parameters that were changed after the last step of their
+optimizer.
 """
 
 from __future__ import annotations
@@ -144,10 +145,10 @@ def helpers_bytes() -> int:
 
 
 def ending_signals() -> int:
-    """Of the signals that end a program, a bit for each: is it ignored, is it handled, in the kernel's words."""
+    """Of the signals that end a program, a bit for each: is it blocked, ignored, handled, in the kernel's words."""
     words = _read("/proc/self/status").split()
     bits = 0
-    for field in ("SigIgn:", "SigCgt:"):
+    for field in ("SigBlk:", "SigIgn:", "SigCgt:"):
         mask = int(words[words.index(field) + 1], 16) if field in words else 0
         for number in _ENDING:
             bits = 2 * bits + (mask >> (number - 1) & 1)

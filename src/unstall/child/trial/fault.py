@@ -1,14 +1,16 @@
 """Let one call of a model fail, as a full memory or a bad sample would: what the program then does is its own matter.
 
 ``plan["call"]``: after how many calls from outside of any model, of the main process, in ``plan["mode"]``, ``train`` or
-``eval``. ``plan["kind"]``: ``error``; ``interrupt``, as Ctrl-C; or ``full``, a disk that has no room for the next file
-that is written then.
+``eval``. ``plan["kind"]``: ``error``; ``interrupt``, as Ctrl-C; ``full``, a disk that has no room for the next file
+that is written then; or, from the beginning, ``cut``, one that takes ``plan["bytes"]`` of each file: what is written
+beyond them is refused, and the write before that is short.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import resource
 import signal
 from typing import Any
 
@@ -43,6 +45,9 @@ class FullDisk:
 def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
     """A hook on the calls of models."""
     if trial.is_helper():
+        return []
+    if plan["kind"] == "cut":  # processes that this one starts inherit it
+        resource.setrlimit(resource.RLIMIT_FSIZE, (int(plan["bytes"]), int(plan["bytes"])))
         return []
     left, disk = int(plan["call"]), FullDisk()
     # One that was started in the background ignores it by heritage, which is no choice of its own.

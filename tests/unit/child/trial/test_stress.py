@@ -1,11 +1,11 @@
-"""Models that give large outputs."""
+"""Models whose outputs go astray."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 
-from unstall.child.trial.stress import enlarged
+from unstall.child.trial.stress import astray
 from unstall.optimize.equivalence import read
 
 from .test_account import run_under
@@ -26,6 +26,7 @@ PROGRAM = """
         optimizer.step()
 """
 STABLE = "nn.functional.cross_entropy(logits, y)"
+HIDDEN = "nn.functional.cross_entropy(logits, y, reduction='none').nansum()"
 PLAIN = "(logits.exp().sum(1).log() - logits[range(16), y]).mean()"
 
 
@@ -44,8 +45,15 @@ def test_a_loss_that_subtracts_no_maximum_overflows(tmp_path, loss, overflows):
     assert (value == float("inf")) == overflows
 
 
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize(("loss", "is_number"), [(STABLE, False), (HIDDEN, True)])
+def test_a_loss_that_leaves_out_what_is_no_number_hides_it(tmp_path, loss, is_number):
+    value, *_ = losses(tmp_path, loss, {"stress": {"nan": True}})
+    assert (value == value) == is_number
+
+
 def test_single_numbers_whole_numbers_and_all_that_is_no_tensor_stay_as_they_are():
     given = {"loss": torch.tensor(2.0), "labels": torch.tensor([1, 2]), "text": "a", "x": [torch.ones(2), None]}
-    found = enlarged(given, 10.0)
+    found = astray(given, lambda tensor: tensor * 10.0)
     assert found["loss"] == 2 and found["labels"].tolist() == [1, 2] and found["text"] == "a"
     assert found["x"][0].tolist() == [10, 10] and found["x"][1] is None

@@ -1,0 +1,102 @@
+"""What a run takes of the machine while it is under way, seen from outside: seconds of the cores, and locks on files.
+
+A result that is the same is none the better for processes that keep all cores at work beside it, and a program that
+holds a lock to its end has the next one wait.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from statistics import median
+from typing import TYPE_CHECKING
+
+from unstall.prove import thresholds
+
+if TYPE_CHECKING:
+    from unstall.prove.timing import ProofPair
+
+_EACH_S = 0.25  # a look is some fifty microseconds for each process
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+
+class MachineUse:
+    """Looks at a process and all below it now and then."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._cpu_s: dict[int, float] = {}
+        """Of each process, when it was seen last."""
+        self._looks = self._locked = 0
+        self._next = 0.0
+
+    def note(self) -> None:
+        """Look, if it is time to."""
+        now = time.monotonic()
+        if now < self._next:
+            return
+        self._next = now + _EACH_S
+        pids = set(_tree(self.pid))
+        for pid in pids:
+            fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
+            if fields:
+                self._cpu_s[pid] = (int(fields[11]) + int(fields[12])) / _TICKS_PER_S
+        self._looks += 1
+        self._locked += bool(pids.intersection(_locking()))
+
+    @property
+    def cpu_s(self) -> float:
+        """Core-seconds of all processes that were seen."""
+        return sum(self._cpu_s.values())
+
+    @property
+    def locked(self) -> float:
+        """Share of the looks at which one of them held a lock on a file for itself."""
+        return self._locked / self._looks if self._looks else 0.0
+
+
+def more_of_it(pairs: Sequence[ProofPair]) -> str | None:
+    """What the changed program takes of the machine and the original does not, in words.
+
+    ``pairs``: whole runs that nothing watched.
+    """
+    if not pairs:
+        return None
+    before, after = (median(run.cpu_s for run in runs) for runs in zip(*((p.original, p.changed) for p in pairs)))
+    if after > thresholds.MORE_CPU * before and after - before > thresholds.MORE_CPU_S:
+        return f"it takes {after:.1f} s of the cores in a run, and the original {before:.1f} s"
+    always = all(pair.changed.locked > thresholds.HOLDS_LOCK for pair in pairs)
+    if always and not any(pair.original.locked > thresholds.HOLDS_LOCK for pair in pairs):
+        return "it holds a lock on a file for most of the run, for which another run would wait"
+    return None
+
+
+def _locking() -> Iterator[int]:
+    """The processes that hold a lock for themselves, as /proc/locks lists them (proc_locks(5))."""
+    for line in _read("/proc/locks").splitlines():
+        fields = line.split()
+        if len(fields) > 4 and fields[3] == "WRITE":  # one that waits has an arrow in front
+            yield int(fields[4])
+
+
+def _tree(pid: int) -> Iterator[int]:
+    yield pid
+    for thread in _listed(f"/proc/{pid}/task"):
+        for child in _read(f"/proc/{pid}/task/{thread}/children").split():
+            yield from _tree(int(child))
+
+
+def _listed(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:  # gone by now
+        return []
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
