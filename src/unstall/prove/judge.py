@@ -354,6 +354,7 @@ class Judge:
             known_by=known_by,
             seconds=medians(self.pairs, lambda run: run.seconds),
             memory_bytes=medians(self.pairs, lambda run: run.memory_bytes),
+            cpu_s=medians(self.pairs, lambda run: run.cpu_s),
             break_even_steps=break_even(self.watched) if self.pairs else None,
             unreached=self.unreached,
             pairs=len(self.pairs),

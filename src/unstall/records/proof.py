@@ -58,6 +58,8 @@ class Proof(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True):
     """Seconds of a whole run, start-up included, until its last process has ended."""
     memory_bytes: SideFigures | None = None
     """Peak resident memory of the largest process."""
+    cpu_s: SideFigures | None = None
+    """Core-seconds of a whole run, of all its processes that were seen."""
     break_even_steps: int | None = None
     """Steps after which a slower start has paid off; 0 where the start is no slower. None where that is not known."""
     unreached: Sequence[str] = msgspec.field(default_factory=list)

@@ -9,7 +9,7 @@ from unstall.records.remedies import SAMENESS_MEANS
 from unstall.records.report import Report
 from unstall.report.layout import Page
 from unstall.report.markdown import MarkdownPage
-from unstall.report.thresholds import MORE_MEMORY
+from unstall.report.thresholds import MORE_CPU, MORE_MEMORY
 from unstall.text import units
 
 COLOURS = {"proven": "green", "different": "red", "not-faster": "yellow", "inconclusive": "yellow", "refused": "red"}
@@ -65,15 +65,22 @@ def figures(proof: Proof) -> list[tuple[str, str, str]]:
         rows.append(("time", units.seconds(proof.seconds.original), units.seconds(proof.seconds.changed)))
     if proof.memory_bytes is not None:
         rows.append(("memory", units.bytes_(proof.memory_bytes.original), units.bytes_(proof.memory_bytes.changed)))
+    if proof.cpu_s is not None and proof.cpu_s.original:
+        rows.append(("cores", units.seconds(proof.cpu_s.original), units.seconds(proof.cpu_s.changed)))
     return rows
 
 
 def _but(proof: Proof) -> str:
     """What a faster program takes more of, where that is worth a word."""
-    memory = proof.memory_bytes
-    if memory is None or memory.changed < MORE_MEMORY * memory.original:
-        return ""
-    return f"; it takes {units.factor(memory.changed / memory.original)} the memory"
+    more = [
+        f"{units.factor(figure.changed / figure.original)} {name}"
+        for figure, least, name in (
+            (proof.memory_bytes, MORE_MEMORY, "the memory"),
+            (proof.cpu_s, MORE_CPU, "the cores' time"),
+        )
+        if figure is not None and figure.original and figure.changed >= least * figure.original
+    ]
+    return f"; it takes {' and '.join(more)}" if more else ""
 
 
 def _times(proof: Proof) -> str:

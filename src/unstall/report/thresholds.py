@@ -33,6 +33,7 @@ COMPARED_CHANGE: Annotated[Share, "of the step before: a smaller change of a ker
 NOTABLE_S: Annotated[Seconds, "before and after the loop: less is how long any program takes to start"] = 0.5
 NOTABLE_BYTES: Annotated[float, "bytes a step", "less is a few objects, or what allocators round up"] = 1000.0
 NOTABLE_CORES: Annotated[float, "cores", "less is what a system takes by itself"] = 0.05
+MORE_CPU: Annotated[Factor, "the original's core-seconds: less is not worth a word, as noise moves them"] = 1.25
 MORE_MEMORY: Annotated[Factor, "the original's memory: less is not worth a word, as allocators vary"] = 1.2
 
 # What would make a verdict surer.

@@ -64,6 +64,15 @@ def test_more_memory_and_lines_that_no_run_reached_are_said_beside_the_verdict()
     assert "memory" not in prove_view.headline(PROVEN)
 
 
+def test_more_of_the_cores_is_said_too():
+    dear = msgspec.structs.replace(PROVEN, cpu_s=SideFigures(original=8.0, changed=12.0))
+    assert prove_view.headline(dear).endswith("; it takes 1.5× the cores' time")
+    assert ("cores", "8 s", "12 s") in [tuple(row) for row in prove_view.figures(dear)]
+    assert "takes" not in prove_view.headline(
+        msgspec.structs.replace(dear, cpu_s=SideFigures(original=8.0, changed=9.0))
+    )
+
+
 def test_strings_of_the_program_add_no_markup():
     assert "<b>" not in report_view.markdown(make_report(DIFFERENT))
     card = prove_card.render(DIFFERENT, ["train.py"])
