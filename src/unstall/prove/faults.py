@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from unstall.prove import accounts
-from unstall.prove.binaries import OF_CONTENT
+from unstall.prove.binaries import OF_CONTENT, hold_the_same
 from unstall.prove.effects import STDOUT, Content, Effects
 from unstall.prove.runner import WholeRun
 from unstall.records.proof import Difference
@@ -84,6 +84,20 @@ def first_difference(original: Effects, changed: Effects, fault: Fault) -> Diffe
         if path not in original.contents and content.text is None and content.size > 0:
             return Difference(kind="effects", place=path, detail="is written, which it was not")
     return None
+
+
+def other_numbers(original: Effects, changed: Effects) -> Difference | None:
+    """The first file that holds other numbers, of those that both have left; to be asked where runs are exact."""
+    for path, content in sorted(original.contents.items()):
+        after = changed.contents.get(path)
+        is_of_numbers = content.text is None and content.size > 0
+        if is_of_numbers and after is not None and not _are_alike(content, after):
+            return Difference(kind="values", place=path, detail="holds other numbers")
+    return None
+
+
+def _are_alike(content: Content, other: Content) -> bool:
+    return content.digest == other.digest or hold_the_same(content.parts, other.parts)
 
 
 def _of_numbers(before: Content, after: Content | None) -> str:

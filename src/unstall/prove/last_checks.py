@@ -9,6 +9,7 @@ from typing import Any
 
 from unstall.prove import elsewhere, faults, repeated, stress, thresholds
 from unstall.prove.comparing import Comparer
+from unstall.prove.runner import WholeRun
 from unstall.prove.runs import OriginalFailed, ProofEnded, Runs
 from unstall.prove.timing import ProofPair
 from unstall.records.proof import Difference
@@ -60,8 +61,18 @@ class LastChecks:
                 endless = Difference(kind="effects", place="end of the run", detail="it has none")
                 self.comparer.judge(endless, fault.where)
             self.comparer.judge(faults.first_difference(original.effects, changed.effects, fault), fault.where)
+            if fault.compares_files and self.comparer.sameness == "exact":
+                self._compare_numbers(fault, original, changed)
             compared = "exit code, and lines and files that are there" if fault.compares_files else "exit code"
             self.comparer.known_by.append(f"{compared}{fault.where}")
+
+    def _compare_numbers(self, fault: faults.Fault, original: WholeRun, changed: WholeRun) -> None:
+        """What was saved by then must hold the same numbers, if it does so in the original once more."""
+        difference = faults.other_numbers(original.effects, changed.effects)
+        if difference is not None:
+            again = self.runs.runner.run(self.runs.sides.original, fault.plan, timeout=max(self.runs.remaining(), 0.0))
+            if faults.other_numbers(original.effects, again.effects) is None:
+                self.comparer.judge(difference, fault.where)
 
     def _start_elsewhere(self) -> None:
         """Compare where both write where they are started in another folder, if they write into theirs."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -29,6 +30,19 @@ def test_both_end_alike_where_a_call_of_the_model_fails():
     wanted = [{"call": 18, "kind": "error"}, {"call": 18, "kind": "interrupt"}, {"call": 1, "kind": "full"}]
     wanted = [*({**fault, "mode": "train"} for fault in wanted), {"kind": "cut", "bytes": 4}]
     assert faults == [fault for fault in wanted for _ in range(2)]
+
+
+@pytest.mark.parametrize(("others", "verdict"), [([b"\0old"], "different"), ([b"\0old", b"\0new"], "proven")])
+def test_numbers_that_are_saved_by_then_must_be_the_same_unless_the_originals_vary(others, verdict):
+    varying = itertools.cycle([b"\0weights", *others[1:]])
+
+    def original(plan):
+        return ending(plan, saved=next(varying) if "fault" in plan else b"")
+
+    proof, _ = prove(original, lambda plan: ending(plan, seconds=5.0, saved=others[0]))
+    assert proof.verdict == verdict
+    if verdict == "different":
+        assert str(proof.first_difference) == "/program/model.pt: holds other numbers"
 
 
 def validating(plan, **given):
