@@ -68,7 +68,7 @@ def more_of_it(pairs: Sequence[ProofPair]) -> str | None:
         return f"it takes {after:.1f} s of the cores in a run, and the original {before:.1f} s"
     always = all(pair.changed.locked > thresholds.HOLDS_LOCK for pair in pairs)
     if always and not any(pair.original.locked > thresholds.HOLDS_LOCK for pair in pairs):
-        return "it holds a lock on a file for most of the run, for which another run would wait"
+        return "it holds a lock on a file for much of the run, for which another run would wait"
     return None
 
 

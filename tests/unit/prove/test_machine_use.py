@@ -37,7 +37,7 @@ def test_processes_below_are_counted_and_a_lock_of_its_own_is_seen(tmp_path, kin
             use.note()
             time.sleep(0.01)
         process.stdin.close()
-    assert (use.locked > 0.5) == is_alone
+    assert (use.locked > 0.5) == is_alone, "of the looks"
 
 
 def test_nothing_is_seen_of_a_process_that_is_gone():
