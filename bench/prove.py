@@ -24,8 +24,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from hacks import ENTRY
 from hacks.corpus import Change, corpus
+from hacks.public import commands
 from machine import describe, other_sittings, version
 from marked import put_between_marks
 from scipy.stats import beta
@@ -68,7 +68,7 @@ def judge(change: Change, budget: str) -> Row:
         patch = change.lay_out(folder)
         change.prepare(folder)
         words = ["--patch", str(patch), "--budget", budget, "--json", str(report)]
-        command = [sys.executable, "-m", "unstall", "prove", *words, ENTRY]
+        command = [sys.executable, "-m", "unstall", "prove", *words, *change.command]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=_LIMIT_S)
         try:
             proof = json.loads(report.read_text())["proof"]
@@ -99,9 +99,9 @@ def table(rows: Sequence[Row], *, honest: bool, held_out: bool) -> Iterator[str]
     yield ""
 
 
-def drawn(change: Change) -> bytes:
+def drawn(key: str) -> bytes:
     """An order that is none, and always the same: what was judged first stands for all."""
-    return hashlib.blake2b(change.key.encode()).digest()
+    return hashlib.blake2b(key.encode()).digest()
 
 
 def rows_in(path: Path) -> list[Row]:
@@ -112,8 +112,7 @@ def rows_in(path: Path) -> list[Row]:
 def write(files: Sequence[Path], rows: Sequence[Row]) -> None:
     """Keep them in the first of these files, in the drawn order."""
     if files:
-        order = {change.key: number for number, change in enumerate(sorted(corpus(), key=drawn))}
-        listed = sorted(rows, key=lambda row: order.get(row.key, len(order)))
+        listed = sorted(rows, key=lambda row: drawn(row.key))
         files[0].write_text(json.dumps([asdict(row) for row in listed], indent=1) + "\n")
 
 
@@ -128,13 +127,19 @@ def main() -> int:
         "--rows", type=Path, metavar="FILE", action="append", default=[],
         help="keep the rows there as JSON; those in it stay, and those of the files that are given after it",
     )  # fmt: skip
+    parser.add_argument("--public", type=Path, metavar="FOLDER", help="with checkouts of public programs, owner+name")
+    parser.add_argument("--commands", action="store_true", help="print how to get these, and stop")
     parser.add_argument("--write", type=Path, metavar="FILE", help="put the tables between the marks in this file")
     arguments = parser.parse_args()
+    if arguments.commands:
+        print("\n".join(commands()))
+        return 0
     kept = {row.key: row for path in arguments.rows for row in rows_in(path)}
     rows = list(kept.values())
     began = time.monotonic()
     part, parts = map(int, arguments.part.split("/"))
-    for change in sorted(corpus(), key=drawn)[part - 1 :: parts]:
+    changes = sorted(corpus(arguments.public), key=lambda change: drawn(change.key))
+    for change in changes[part - 1 :: parts]:
         if change.key in kept or (arguments.only and change.family not in arguments.only):
             continue
         if arguments.minutes is not None and time.monotonic() - began > 60 * arguments.minutes:
@@ -150,7 +155,7 @@ def main() -> int:
     rest = other_sittings({row.key: (row.version, row.machine) for row in rows}, sitting())
     here = any((row.version, row.machine) == sitting() for row in rows)
     where = f" on {describe()}, version {sitting()[0]}" * here
-    judged = f"{len(rows)} of {sum(1 for _ in corpus())} changes judged"
+    judged = f"{len(rows)} of {len({row.key for row in rows}.union(change.key for change in changes))} changes judged"
     made = f"{judged}, {minutes:.1f} minutes a proof, by `make prove-bench`{where}."
     page = "\n".join([*lines, made, *(["", rest] if rest else [])]) + "\n"
     print("", page, sep="\n")

@@ -2,7 +2,8 @@
 
 ``patches/PROGRAM/bad/FAMILY/NAME.patch``, ``patches/PROGRAM/honest/...``, and the same below ``held_out``: those were
 written by somebody who had not seen the judge, and nothing is tuned on them. A new change is one new file. Beside them
-are changes of programs that were written for another purpose (:mod:`hacks.zoo`).
+are changes of programs that were written for another purpose (:mod:`hacks.zoo`), and of public ones
+(:mod:`hacks.public`).
 
 A change that leaves the program slow beside its trick would be rejected for its speed alone. So a bad one also takes the
 planted slowness away unless its trick does so itself: nothing but its badness is left to reject it for.
@@ -11,11 +12,13 @@ planted slowness away unless its trick does so itself: nothing but its badness i
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from hacks import ENTRY
+from hacks.public import public
 from hacks.zoo import zoo
 
 HACKS = Path(__file__).resolve().parent
@@ -39,6 +42,10 @@ class Change(Protocol):
     @property
     def held_out(self) -> bool:
         """Whether nothing of the judge was made for it."""
+
+    @property
+    def command(self) -> Sequence[str]:
+        """What is judged, as a person would type it after ``unstall prove``."""
 
     def lay_out(self, folder: Path) -> Path:
         """Put the program into an empty folder. Returns the patch."""
@@ -64,6 +71,11 @@ class PatchOfCorpus:
         """``PROGRAM/FAMILY/NAME``."""
         return f"{self.program.name}/{self.family}/{self.name}"
 
+    @property
+    def command(self) -> Sequence[str]:
+        """What is judged."""
+        return (ENTRY,)
+
     def lay_out(self, folder: Path) -> Path:
         """Put the program into an empty folder. Returns the patch."""
         shutil.copytree(self.program, folder, dirs_exist_ok=True)
@@ -73,10 +85,15 @@ class PatchOfCorpus:
         """Nothing: these make no data that outlive a run."""
 
 
-def corpus() -> Iterator[Change]:
-    """Every change, the bad ones first, those that are held out last."""
+def corpus(checkouts: Path | None = None) -> Iterator[Change]:
+    """Every change, the bad ones first, those that are held out last.
+
+    ``checkouts``: the folder of public programs; without it their changes are left out.
+    """
     yield from _patches()
     yield from zoo()
+    if checkouts is not None:
+        yield from public(checkouts)
 
 
 def _patches() -> Iterator[PatchOfCorpus]:

@@ -62,6 +62,11 @@ class ZooChange:
         """Nothing of the judge was made for these."""
         return True
 
+    @property
+    def command(self) -> tuple[str, ...]:
+        """What is judged."""
+        return (ENTRY,)
+
     def lay_out(self, folder: Path) -> Path:
         """Put the program into an empty folder, and the patch beside it. Returns the patch."""
         shutil.copyfile(ZOO / "common.py", folder / "zoo_common.py")
