@@ -8,6 +8,8 @@ from unstall.diagnose import findings as ranking
 from unstall.diagnose.features import build
 from unstall.diagnose.patterns import all_patterns
 from unstall.diagnose.patterns.base import Features
+from unstall.records.measurements import LoaderMeasurement
+from unstall.records.model import ModuleMeasurement
 from unstall.records.run import Utilization
 
 TRAINING = {"data_wait": 0.001, "forward": 0.03, "backward": 0.06, "optimizer": 0.008, "other": 0.001}
@@ -48,3 +50,14 @@ def training_sites(code):
         code.site("~backward", "main", "# backward"),
         code.site("~optimizer", "main", "# optimizer"),
     ]
+
+
+def loader(**more):
+    """Two workers that make a batch in a little more than a step."""
+    values = {"workers": 2, "batch_size": 32, "batches_per_step": 1.0, "service_s": 0.16, "service_cpu_s": 0.15}
+    return LoaderMeasurement(**{**values, **more})
+
+
+def module(name, type_name, self_s, file="net.py"):
+    """One call of a module in a step, with nothing inside."""
+    return ModuleMeasurement(name, type_name, file, 1, 1.0, self_s, self_s, 0)

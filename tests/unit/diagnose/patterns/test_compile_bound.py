@@ -1,16 +1,40 @@
-"""What torch.compile could not compile: which function, why, and what that costs."""
+"""Compile-bound: what is compiled again and again."""
 
 from __future__ import annotations
 
 import pytest
-from factory import CALL, measurement, stack
-from patterncase import TRAINING, host_findings, match
+from factory import (
+    CALL,
+    measurement,
+    stack,
+)
+from patterncase import TRAINING, check, host_findings, match, training_sites
 
 from unstall.records.compiled import CompiledFrame, GraphBreak
+from unstall.records.measurements import CompiledFunction
 from unstall.records.model import ModelMeasurement
 from unstall.records.observations import Frame
 
+
+def test_compile_bound_names_the_line_that_calls_what_is_compiled_again(code):
+    phases = {"compile": 0.08, "dispatch": 0.01, "other": 0.01}
+    compiled = [CompiledFunction("augment", 1, 0.01), CompiledFunction("train_step", 20, 0.07)]
+    sites = [code.site("~jit.augment", "main", "# ask"), code.site("~jit.train_step", "main", "# model")]
+    finding = check(match("compile-bound", phases, compiled=compiled, sites=sites), "compile-bound", headroom=3)
+    assert (finding.culprit.function, finding.culprit.line) == ("main", sites[1].line)
+    assert "train_step was compiled 20 times in the measured steps, 70 ms a step" in finding.evidence
+
+
+def test_compile_bound_names_the_line_that_calls_a_compiled_model(code):
+    phases = {"compile": 0.08, "forward": 0.02}
+    compiled = [CompiledFunction("a graph of torch.compile", 40, 0.08)]
+    finding = check(match("compile-bound", phases, compiled=compiled, sites=training_sites(code)), "compile-bound")
+    assert finding.culprit.line == code.line("# model")
+
+
 GENERATED = Frame("Runner.call", "/tmp/torchinductor_me/ab/cab" + "x" * 49 + ".py", 40)
+
+
 ITEM = GraphBreak(line=12, reason="Unsupported Tensor.item() call")
 
 

@@ -1,0 +1,79 @@
+"""Callback-bound: what hooks, loggers and checkpoints take."""
+
+from __future__ import annotations
+
+import pytest
+from factory import (
+    CALL,
+    Source,
+    lib,
+    stack,
+)
+from patterncase import TRAINING, check, match
+
+from unstall.records.report import CallbackTime
+
+
+@pytest.mark.parametrize(
+    "seam, cause",
+    [("torch.save", "checkpoint"), ("matplotlib.Figure.savefig", "plotting"), ("wandb.Run.log", "logging")],
+)
+def test_callback_bound_by_a_library_call(seam, cause):
+    framework, *owner, event = seam.split(".")
+    name = ".".join(owner) or framework
+    call = CallbackTime(
+        framework=framework, callback=name, event=event, calls=50, total_s=5.0, mean_s=0.1, share=0.5, step_s=0.1
+    )
+    finding = check(match("callback-bound", {**TRAINING, "callback": 0.1}, callbacks=[call]), "callback-bound")
+    assert finding.cause == cause
+    assert any(f"{call.name} took 100 ms a call, in 50 calls" in line for line in finding.evidence)
+    assert finding.culprit is None
+
+
+def test_callback_bound_by_a_frameworks_callback_without_samples(code):
+    place = {"file": code.file, "line": code.line("# suppress")}
+    often, rare = (
+        CallbackTime(
+            framework="lightning",
+            callback=name,
+            event="on_train_batch_end",
+            calls=10,
+            total_s=1.0,
+            mean_s=0.1,
+            share=0.5,
+            step_s=step_s,
+            **place,
+        )
+        for name, step_s in (("Checkpoint", 0.08), ("Board", 0.02))
+    )
+    finding = match("callback-bound", {**TRAINING, "callback": 0.1}, callbacks=[rare, often])
+    assert (finding.culprit.function, finding.culprit.line) == ("Checkpoint.on_train_batch_end", place["line"])
+    assert finding.cause == "checkpoint" and "save less often" in finding.advice[0]
+    finding = match("callback-bound", {**TRAINING, "callback": 0.1}, callbacks=[rare])
+    assert finding.cause == "logging" and "not at every on_train_batch_end" in finding.advice[0]
+
+
+def test_callback_bound_by_the_users_own_function(code):
+    plot = lib("matplotlib/figure.py", "savefig")
+    samples = [stack(code.at("main", "# call suppress"), code.at("suppress", "# suppress"), plot), stack(CALL)]
+    finding = check(match("callback-bound", {**TRAINING, "other": 0.1}, samples=samples), "callback-bound")
+    assert (finding.cause, finding.culprit.function) == ("plotting", "suppress")
+
+
+@pytest.mark.parametrize(("state", "cause"), [("model.state_dict()", "checkpoint"), ("describe(model)", "logging")])
+def test_a_callback_that_compresses_the_models_state_is_a_checkpoint(tmp_path, state, cause):
+    """Most of its time is in the compression, which says nothing of what is compressed."""
+    text = f"""
+    def main():
+        for batch in loader:
+            history.save(model)  # save
+
+    class History:
+        def save(self, model):
+            state = {state}
+            file.write(state)  # write
+    """
+    code = Source(tmp_path / "train.py", text)
+    samples = [stack(code.at("main", "# save"), code.at("save", "# write"), lib("numpy/core.py", "compress"))]
+    finding = check(match("callback-bound", {**TRAINING, "other": 0.1}, samples=samples), "callback-bound")
+    assert (finding.cause, finding.culprit.function) == (cause, "History.save")

@@ -1,0 +1,148 @@
+"""Compute-bound: the mathematics itself."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from factory import (
+    STEP,
+    Source,
+    stack,
+)
+from patterncase import check, match, module, training_sites
+
+from unstall.records.measurements import (
+    LoaderMeasurement,
+)
+from unstall.records.model import DroppedGradients, ModelMeasurement, OperatorLine, ZeroProducts
+
+
+def test_compute_bound_by_double_precision(code):
+    finding = check(
+        match("compute-bound", model=ModelMeasurement(dtype="torch.float64", threads=4), sites=training_sites(code)),
+        "compute-bound",
+    )
+    assert (finding.cause, finding.culprit.function) == ("precision", "main")
+
+
+@pytest.mark.parametrize("of_gradients", [False, True])
+def test_compute_bound_by_products_with_zeros(code, of_gradients):
+    frames = (code.at("main", "# model"), code.at("suppress", "# suppress"))
+    products = ZeroProducts(frames, 0.97, of_gradients, forward=0.5, backward=0.4)
+    finding = check(match("compute-bound", model=ModelMeasurement(threads=4), zero_products=products), "compute-bound")
+    assert (finding.cause, finding.culprit.function) == ("zeros", "suppress")
+    assert any("97 % of the" in line for line in finding.evidence)
+    assert ("loss depends on" in finding.advice[0]) == of_gradients
+
+
+def test_few_products_with_zeros_are_no_matter(code):
+    products = ZeroProducts((code.at("main", "# model"),), 0.97, False, forward=0.1, backward=0.05)
+    assert match("compute-bound", model=ModelMeasurement(threads=4), zero_products=products) is None
+
+
+def test_compute_bound_by_threads_that_are_not_used():
+    finding = check(match("compute-bound", model=ModelMeasurement(threads=1), cores=8.0), "compute-bound", headroom=2)
+    assert finding.cause == "threads"
+
+
+@pytest.mark.parametrize(
+    ("file", "cause"), [("/program/quant.py", "model"), ("/env/site-packages/torch/x.py", "threads")]
+)
+def test_a_layer_of_the_programs_own_is_blamed_before_threads_that_may_be_limited_on_purpose(file, cause):
+    modules = [module("packed", "Packed", 0.9, file=file), module("a", "Norm", 0.05), module("b", "Norm", 0.05)]
+    finding = match("compute-bound", modules=modules, model=ModelMeasurement(threads=1), cores=2.0)
+    assert finding.cause == cause
+
+
+def test_an_optimizer_of_the_programs_own_is_named_by_what_it_computes(tmp_path, code):
+    text = "class Muon:\n    def step(self):\n        orthogonalize(1)  # step\n\n"
+    text += "def orthogonalize(x):\n    return x @ x.mT  # square\n"
+    muon = Source(tmp_path / "muon.py", text)
+    line = stack(code.at("main", "# optimizer"), STEP, muon.at("step", "# step"), muon.at("orthogonalize", "# square"))
+    finding = match(
+        "compute-bound",
+        {"forward": 0.02, "backward": 0.02, "optimizer": 0.06},
+        model=ModelMeasurement(threads=4),
+        sites=training_sites(code),
+        samples=[line],
+    )
+    assert (finding.cause, finding.culprit.function) == ("optimizer", "orthogonalize")
+    assert "the program's own update" in finding.advice[0]
+
+
+def test_compute_bound_by_the_optimizer(code):
+    finding = check(
+        match(
+            "compute-bound",
+            {"forward": 0.02, "backward": 0.02, "optimizer": 0.06},
+            model=ModelMeasurement(threads=4),
+            sites=training_sites(code),
+        ),
+        "compute-bound",
+    )
+    assert (finding.cause, finding.culprit.line) == ("optimizer", code.line("# optimizer"))
+
+
+def test_compute_bound_by_gradients_that_nothing_uses(tmp_path):
+    net = Source(tmp_path / "net.py", "class Net:\n    def forward(self, x):  # forward\n        return x\n")
+    model = ModelMeasurement(
+        threads=4, file=net.file, line=net.line("# forward"), gradients=100, updated=5, idle_parts=("backbone", "neck")
+    )
+    found = match("compute-bound", {"forward": 0.03, "backward": 0.07}, model=model)
+    finding = check(found, "compute-bound", headroom=1 / (1 - 0.7 * 0.95))
+    assert (finding.cause, finding.culprit.function, finding.culprit.line) == ("gradients", "Net.forward", 2)
+    assert (
+        "95 % of the gradients that backward computes (`backbone`, `neck`) are used by no optimizer" in finding.evidence
+    )
+
+
+def test_compute_bound_by_gradients_that_are_dropped_blames_the_call_on_the_way(tmp_path):
+    text = "def judge(real):\n    made = sample(len(real))  # made\n    return loss(made)\n"
+    made = Source(tmp_path / "train.py", text)
+    dropped = DroppedGradients((made.at("judge", "# made"),), "Generator", 0.5)
+    found = match(
+        "compute-bound", {"forward": 0.03, "backward": 0.07}, model=ModelMeasurement(threads=4, dropped=dropped)
+    )
+    finding = check(found, "compute-bound", headroom=1 / (1 - 0.7 * 0.5))
+    assert (finding.cause, finding.culprit.function, finding.culprit.line) == ("gradients", "judge", 2)
+    assert "50 % of backward computes gradients of Generator that are dropped before it learns" in finding.evidence
+    never = ModelMeasurement(threads=4, dropped=msgspec.structs.replace(dropped, model="Teacher", never=True))
+    finding = match("compute-bound", {"forward": 0.03, "backward": 0.07}, model=never)
+    assert "50 % of backward computes gradients of Teacher that no optimizer uses" in finding.evidence
+
+
+def test_compute_bound_by_padding_blames_what_makes_the_batch(tmp_path):
+    text = "class Collator:\n    def __call__(self, rows):  # collate\n        return pad(rows)\n"
+    made = Source(tmp_path / "data.py", text)
+    loader = LoaderMeasurement(collate="Collator", collate_at=(made.file, made.line("# collate")))
+    model = ModelMeasurement(threads=4, padding=0.6, spare=0.5)
+    found = match("compute-bound", {"forward": 0.03, "backward": 0.07}, model=model, loader=loader)
+    finding = check(found, "compute-bound", headroom=2.4)
+    assert (finding.cause, finding.culprit.function) == ("padding", "Collator.__call__")
+    assert "60 % of the positions in a batch are padding, 50 % in every row" in finding.evidence
+
+
+def test_compute_bound_by_a_gradient_blames_the_line_that_it_is_of(tmp_path):
+    text = "class Net:\n    def forward(self, x):\n        return [self.cell(x[:, t]) for t in range(99)]  # parts\n"
+    made = Source(tmp_path / "net.py", text)
+    operators = [OperatorLine((made.at("forward", "# parts"),), 0.1, 8.0, "SelectBackward0"), OperatorLine((), 0, 2.0)]
+    model = ModelMeasurement(threads=4)
+    found = match("compute-bound", {"forward": 0.02, "backward": 0.08}, model=model, operators=operators)
+    finding = check(found, "compute-bound", headroom=2.7)
+    assert (finding.cause, finding.culprit.function, finding.culprit.line) == ("backward", "Net.forward", 3)
+    assert any("80× what its operators take in forward: SelectBackward0" in line for line in finding.evidence)
+    assert any("unbind" in line for line in finding.advice)
+
+
+@pytest.mark.parametrize("type_name, cause", [("Conv2d", "kernel"), ("Attention", "model")])
+def test_compute_bound_by_a_layer_out_of_proportion(type_name, cause):
+    modules = [module("big", type_name, 0.9), module("a", "Linear", 0.05), module("b", "Linear", 0.05)]
+    finding = check(match("compute-bound", modules=modules, model=ModelMeasurement(threads=4)), "compute-bound")
+    assert finding.cause == cause
+    assert any("big" in line for line in finding.evidence)
+
+
+def test_an_even_model_at_a_good_rate_is_not_compute_bound():
+    modules = [module(f"layer{n}", "Linear", 0.1, file="/env/site-packages/torch/linear.py") for n in range(8)]
+    model = ModelMeasurement(threads=4, dtype="torch.float32", flops=6e9, peak_flops=1e11, flops_coverage=1.0)
+    assert match("compute-bound", modules=modules, model=model) is None

@@ -1,0 +1,71 @@
+"""Memory-growth: what a program keeps."""
+
+from __future__ import annotations
+
+import pytest
+from factory import (
+    Source,
+)
+from patterncase import check, match
+
+from unstall.records.measurements import (
+    GrowingObject,
+    MemoryMeasurement,
+)
+
+
+def growing(rate, steps=200, start=5e8):
+    return [(float(step), start + rate * step) for step in range(0, steps, 4)]
+
+
+def test_memory_growth_is_told_by_its_rate():
+    memory = MemoryMeasurement(rss_by_step=growing(2e6), rss_peak=900_000_000, available=8_000_000_000)
+    finding = check(match("memory-growth", memory=memory), "memory-growth", headroom=1.0)
+    assert any("2 MB a step" in line for line in finding.evidence)
+    assert any("memory is full in" in line for line in finding.evidence)
+
+
+def test_device_memory_counts_as_well():
+    finding = match("memory-growth", memory=MemoryMeasurement(device_by_step=growing(2e6)))
+    assert "device memory" in finding.evidence[0]
+
+
+def kept(path, file, function, **more):
+    rates = {"len_per_step": 1.0, "bytes_per_step": 2e6, "graph_per_step": 0.0}
+    return GrowingObject(path=path, kind="list", file=file, function=function, **{**rates, **more})
+
+
+def test_the_line_that_adds_to_what_grows_is_the_culprit(tmp_path):
+    code = Source(
+        tmp_path / "train.py",
+        "def train(loader):\n    losses = []\n    for x in loader:\n        losses.append(x)  # kept\n",
+    )
+    memory = MemoryMeasurement(
+        rss_by_step=growing(2e6), growing=[kept("losses", code.file, "train", graph_per_step=3.0)]
+    )
+    finding = match("memory-growth", memory=memory)
+    assert (finding.cause, finding.culprit.line, finding.confidence) == ("graph", code.line("# kept"), "high")
+    assert any("losses (list) keeps growing: its autograd graph by 3 nodes a step" in line for line in finding.evidence)
+
+
+def test_what_the_loop_keeps_in_another_function_is_looked_for_in_the_loop(tmp_path):
+    code = Source(
+        tmp_path / "train.py", "def train(loader, losses):\n    for x in loader:\n        losses.append(x)  # kept\n"
+    )
+    held = kept("losses", str(tmp_path / "gone.py"), "main")
+    memory = MemoryMeasurement(rss_by_step=growing(2e6), growing=[held], loop=(code.file, "train"))
+    assert match("memory-growth", memory=memory).culprit.line == code.line("# kept")
+
+
+def test_a_cache_around_a_function_is_that_functions():
+    wrapped = ("/home/me/train.py", "encode", 12)
+    memory = MemoryMeasurement(
+        rss_by_step=growing(2e6), growing=[kept("encode.cache_info", "/home/me/train.py", "encode", wrapped=wrapped)]
+    )
+    finding = match("memory-growth", memory=memory)
+    assert (finding.culprit.function, finding.culprit.line, finding.cause) == ("encode", 12, "cache")
+
+
+@pytest.mark.parametrize("series", [growing(0), growing(-1e6), growing(2e6)[:3], []])
+def test_memory_that_does_not_grow_is_none(series):
+    assert match("memory-growth", memory=MemoryMeasurement(rss_by_step=series)) is None
