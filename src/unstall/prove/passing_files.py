@@ -43,4 +43,8 @@ def _bytes(files: Mapping[str, Saved]) -> int:
 def _passing(run: WholeRun) -> dict[str, Saved]:
     """The files that were saved for nobody inside, and are gone."""
     gone = {path: saved for path, saved in run.saves.items() if path not in run.effects.contents}
-    return {path: saved for path, saved in gone.items() if not (saved.is_used or is_cache(path))}
+    return {
+        path: saved
+        for path, saved in gone.items()
+        if max((saved.grown_to, *saved.sizes)) >= thresholds.LEAST_FOR_OTHERS and not (saved.is_used or is_cache(path))
+    }

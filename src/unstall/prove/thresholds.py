@@ -45,6 +45,7 @@ SAME_SIZE = Threshold(0.02, "of a file's bytes: the same numbers with other word
 MORE_CPU = Threshold(2.0, "times the cores' seconds: threads that wait for each other take some more, not twice")
 MORE_CPU_S = Threshold(1.0, "seconds of the cores beside that factor: helpers that start take some tenths")
 HOLDS_LOCK = Threshold(0.2, "of a run, most of which may be importing: who writes under a lock holds it for a moment")
+LEAST_FOR_OTHERS = Threshold(16, "bytes of a file that somebody may look at: Python tries a temporary folder with four")
 LESS_FOR_OTHERS = Threshold(0.5, "of the bytes in files for others: the same lines in fewer digits take more")
 SPREAD = Threshold(3.0, "times the range of the original's own runs that a figure which varies by itself may be off")
 RUNS_OF_SPREAD = Threshold(

@@ -21,8 +21,8 @@ def pairs(before, after, left=()):
 
 
 def test_files_that_nobody_reads_and_that_are_no_longer_written_are_missed():
-    before = {"/tmp/a1/draft-0.pt": Saved(1, 1), "/tmp/a1/draft-5.pt": Saved(2, 2)}
-    words = missing(pairs(before, {"/tmp/b2/draft-0.pt": Saved(1, 1)}))
+    before = {"/tmp/a1/draft-0.pt": Saved(1, 1, sizes=(900,)), "/tmp/a1/draft-5.pt": Saved(2, 2, sizes=(900,))}
+    words = missing(pairs(before, {"/tmp/b2/draft-0.pt": Saved(1, 1, sizes=(900,))}))
     assert words == (
         "it saves files that it does not read and that are gone at its end, where others may look at them meanwhile, "
         "once, and the original 3 times (/tmp/a1/draft-5.pt, say)"
@@ -37,8 +37,8 @@ def test_of_a_file_that_is_never_closed_what_is_in_it_counts():
 
 
 def test_other_names_tell_nothing_and_neither_does_what_one_run_lacks():
-    assert missing(pairs({"/tmp/a1/x": Saved(2, 2)}, {"/tmp/b2/y": Saved(1, 2)})) is None
-    all_but_one = [*pairs({"/tmp/a1/x": Saved(2, 2)}, {}), *pairs({}, {})]
+    assert missing(pairs({"/tmp/a1/x": Saved(2, 2, sizes=(900,))}, {"/tmp/b2/y": Saved(1, 2, sizes=(900,))})) is None
+    all_but_one = [*pairs({"/tmp/a1/x": Saved(2, 2, sizes=(900,))}, {}), *pairs({}, {})]
     assert missing(all_but_one) is None
     assert missing([]) is None
 
@@ -46,9 +46,10 @@ def test_other_names_tell_nothing_and_neither_does_what_one_run_lacks():
 @pytest.mark.parametrize(
     ("path", "saved", "left"),
     [
-        ("/tmp/part", Saved(3, 3, is_used=True), ()),
-        ("/program/model.pt", Saved(3, 3), ("/program/model.pt",)),
-        ("/tmp/torchinductor_me/a.lock", Saved(3, 3), ()),
+        ("/tmp/part", Saved(3, 3, sizes=(900,), is_used=True), ()),
+        ("/program/model.pt", Saved(3, 3, sizes=(900,)), ("/program/model.pt",)),
+        ("/tmp/tried", Saved(1, 1, sizes=(4,), grown_to=4), ()),
+        ("/tmp/torchinductor_me/a.lock", Saved(3, 3, sizes=(900,)), ()),
     ],
 )
 def test_what_the_program_uses_what_stays_and_caches_of_libraries_are_none(path, saved, left):
