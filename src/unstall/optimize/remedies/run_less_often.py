@@ -31,7 +31,7 @@ class RunLessOften(Remedy):
 
     name = "run-less-often"
     brief = "a log, plot, metric or checkpoint that is made in every step is made every 10th to 100th"
-    needs = "a call in your own code that trains nothing and whose result is not used"
+    needs = "a call in your own code that trains nothing and whose result is not used in the loop"
     patterns = ("callback-bound",)
     exactness = "output-changing"
 
@@ -115,14 +115,31 @@ def _thinned(context: RemedyContext, path: Path, line: int, every: int, share: f
 def _statement(module: SourceModule, line: int) -> cst.SimpleStatementLine | cst.For:
     """The call that stands alone on a line, with the loop that makes nothing but it. Raises NotApplicable."""
     node = module.innermost(line, cst.SimpleStatementLine)
-    if node is None or module.enclosing(node, cst.FunctionDef) is None:
-        raise NotApplicable(f"line {line} is no call in a function")
-    if not (len(node.body) == 1 and isinstance(node.body[0], cst.Expr) and isinstance(node.body[0].value, cst.Call)):
+    if node is None or module.enclosing(node, cst.FunctionDef, cst.For, cst.While) is None:
+        raise NotApplicable(f"line {line} is no call in a function or a loop")
+    if not _is_call_alone(module, node):
         raise NotApplicable(f"line {line}: what it returns is used")
     block = module.parent(node)
     loop = module.parent(block) if block is not None else None
     is_all = isinstance(loop, cst.For) and loop.orelse is None and list(getattr(block, "body", ())) == [node]
     return loop if is_all and isinstance(loop, cst.For) else node
+
+
+def _is_call_alone(module: SourceModule, node: cst.SimpleStatementLine) -> bool:
+    """Whether a line calls something and does nothing else with what that returns, within the loop, than name it."""
+    statement = node.body[0]
+    if len(node.body) != 1 or not isinstance(statement, (cst.Expr, cst.Assign)):
+        return False
+    if not isinstance(statement.value, cst.Call) or isinstance(statement, cst.Expr):
+        return isinstance(statement.value, cst.Call)
+    loop = module.enclosing(node, cst.FunctionDef, cst.For, cst.While)
+    if len(statement.targets) != 1 or not isinstance(loop, (cst.For, cst.While)):
+        return False
+    target = statement.targets[0].target
+    names = [element.value for element in target.elements] if isinstance(target, cst.Tuple) else [target]
+    named = {name.value for name in names if isinstance(name, cst.Name)}
+    others = [name for name in module.all(cst.Name) if name.value in named and name not in names]
+    return len(named) == len(names) and not any(loop in module.ancestors(name) for name in others)
 
 
 REMEDY = RunLessOften()

@@ -114,6 +114,42 @@ def test_a_call_that_gives_something_back_is_left(tmp_path, changed, reason):
         REMEDY.propose(context)
 
 
+def test_a_loop_of_the_module_itself_will_do(tmp_path):
+    source = PROGRAM.replace("def main():\n    Trainer().fit([1.0])\n", "def main():\n    pass\n")
+    source += "trainer = Trainer()\nwhile len(lines) < 5:\n    Log().step(1.0)\n"
+    context, path = context_of(tmp_path, source.replace("    pass", "    Trainer().fit([1.0])"))
+    loop = Frame("<module>", str(path), source.count("\n"))
+    leading = (loop, frame(path, "Log.step", "lines.append(loss)"))
+    measurement = make_measurement(samples=[StackSample(1, "MainThread", leading, 80)])
+    context = make_context(tmp_path, report=context.report, measurement=measurement, sources=Sources())
+    (proposal,) = REMEDY.propose(context)
+    text = proposal.sources.module(path).text
+    assert "while len(lines) < 5:\n    if next(_calls_so_far) % 100 == 0:\n        Log().step(1.0)\n" in text
+
+
+@pytest.mark.parametrize(
+    ("changed", "after", "is_left"),
+    [
+        ("auc, ap = callback.step(loss)", "", False),
+        ("auc, ap = callback.step(loss)", "print(auc)", True),
+        ("auc = callback.step(loss)", "self.seen = loss", False),
+        ("auc = last = callback.step(loss)", "", True),
+        ("self.seen, ap = callback.step(loss)", "", True),
+    ],
+)
+def test_what_a_loop_only_names_is_thinned_too(tmp_path, changed, after, is_left):
+    body = f"                {changed}\n" + f"                {after}\n" * bool(after)
+    source = PROGRAM.replace("                callback.step(loss)\n", body + "            x = loss\n")
+    context, path = context_of(tmp_path, source.replace(changed, "callback.step(loss)"))
+    path.write_text(source)
+    if is_left:
+        with pytest.raises(NotApplicable, match="what it returns is used"):
+            REMEDY.propose(context)
+    else:
+        (proposal,) = REMEDY.propose(context)
+        assert "% 100 == 0:" in proposal.sources.module(path).text
+
+
 def test_a_name_that_is_taken_is_left(tmp_path):
     context, _ = context_of(tmp_path, PROGRAM + "itertools = 3\n")
     with pytest.raises(NotApplicable, match="itertools"):
