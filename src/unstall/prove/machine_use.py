@@ -1,4 +1,4 @@
-"""What a run takes of the machine while it is under way, seen from outside: seconds of the cores, and locks on files.
+"""What a run takes of the machine while it is under way, seen from outside: the cores' time, threads, locks on files.
 
 A result that is the same is none the better for processes that keep all cores at work beside it, and a program that
 holds a lock to its end has the next one wait.
@@ -29,6 +29,8 @@ class MachineUse:
         self._cpu_s: dict[int, float] = {}
         """Of each process, when it was seen last."""
         self._looks = self._locked = 0
+        self.most_threads = 0
+        """At once, of all processes."""
         self._next = 0.0
 
     def note(self) -> None:
@@ -37,13 +39,14 @@ class MachineUse:
         if now < self._next:
             return
         self._next = now + _EACH_S
-        pids = set(_tree(self.pid))
-        for pid in pids:
+        threads = dict(_tree(self.pid))
+        self.most_threads = max(self.most_threads, sum(threads.values()))
+        for pid in threads:
             fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
             if fields:
                 self._cpu_s[pid] = (int(fields[11]) + int(fields[12])) / _TICKS_PER_S
         self._looks += 1
-        self._locked += bool(pids.intersection(_locking()))
+        self._locked += any(pid in threads for pid in _locking())
 
     @property
     def cpu_s(self) -> float:
@@ -66,6 +69,10 @@ def more_of_it(pairs: Sequence[ProofPair]) -> str | None:
     before, after = (median(run.cpu_s for run in runs) for runs in zip(*((p.original, p.changed) for p in pairs)))
     if after > thresholds.MORE_CPU * before and after - before > thresholds.MORE_CPU_S:
         return f"it takes {after:.1f} s of the cores in a run, and the original {before:.1f} s"
+    most = max(pair.original.most_threads for pair in pairs)
+    least = min(pair.changed.most_threads for pair in pairs)
+    if least > max(thresholds.MANY_THREADS, thresholds.MORE_THREADS * most):
+        return f"it has {least} threads at once, and the original {most}"
     always = all(pair.changed.locked > thresholds.HOLDS_LOCK for pair in pairs)
     if always and not any(pair.original.locked > thresholds.HOLDS_LOCK for pair in pairs):
         return "it holds a lock on a file for much of the run, for which another run would wait"
@@ -80,9 +87,11 @@ def _locking() -> Iterator[int]:
             yield int(fields[4])
 
 
-def _tree(pid: int) -> Iterator[int]:
-    yield pid
-    for thread in _listed(f"/proc/{pid}/task"):
+def _tree(pid: int) -> Iterator[tuple[int, int]]:
+    """A process and those below it, each with how many threads it has."""
+    threads = _listed(f"/proc/{pid}/task")
+    yield pid, len(threads)
+    for thread in threads:
         for child in _read(f"/proc/{pid}/task/{thread}/children").split():
             yield from _tree(int(child))
 

@@ -76,6 +76,8 @@ class WholeRun:
     """All that it has left, where that was asked for and is not too much."""
     cpu_s: float = 0.0
     """Core-seconds of all its processes that were seen."""
+    most_threads: int = 0
+    """At once, of all its processes, as far as that was seen."""
     locked: float = 0.0
     """Share of the run in which it held a lock on a file for itself."""
     outlived_s: float = 0.0
@@ -150,6 +152,7 @@ class SandboxedRunner:
             refused=refused,
             files=left,
             cpu_s=use.cpu_s,
+            most_threads=use.most_threads,
             locked=use.locked,
             outlived_s=began + seconds - ended,
         )

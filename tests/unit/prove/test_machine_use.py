@@ -38,6 +38,7 @@ def test_processes_below_are_counted_and_a_lock_of_its_own_is_seen(tmp_path, kin
             time.sleep(0.01)
         process.stdin.close()
     assert (use.locked > 0.5) == is_alone, "of the looks"
+    assert use.most_threads == 2
 
 
 def test_nothing_is_seen_of_a_process_that_is_gone():
@@ -46,8 +47,8 @@ def test_nothing_is_seen_of_a_process_that_is_gone():
     assert (use.cpu_s, use.locked) == (0.0, 0.0)
 
 
-def run(cpu_s=1.0, locked=0.0):
-    return WholeRun(1.0, False, 0.0, Effects(0, ""), cpu_s=cpu_s, locked=locked)
+def run(cpu_s=1.0, **given):
+    return WholeRun(1.0, False, 0.0, Effects(0, ""), cpu_s=cpu_s, **given)
 
 
 @pytest.mark.parametrize(
@@ -55,6 +56,9 @@ def run(cpu_s=1.0, locked=0.0):
     [
         (run(2.0), run(6.0), "it takes 6.0 s of the cores in a run, and the original 2.0 s"),
         (run(), run(locked=0.9), "it holds a lock"),
+        (run(most_threads=4), run(most_threads=300), "it has 300 threads at once, and the original 4"),
+        (run(most_threads=4), run(most_threads=40), None),
+        (run(most_threads=100), run(most_threads=300), None),
         (run(2.0), run(3.5), None),
         (run(0.1), run(0.8), None),
         (run(locked=0.9), run(locked=0.9), None),

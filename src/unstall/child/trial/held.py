@@ -1,7 +1,7 @@
 """Hold up what runs beside the main thread whenever it is about to write a file: what it writes must not depend on it.
 
-Threads, and processes that the program has started, wait before they begin, open a file for writing or save with torch.
-And threads change places far more often than usual. Nothing is timed in such a run.
+Threads, and processes that the program has started, wait before they begin, take something from a queue, open a file
+for writing or save with torch. And threads change places far more often than usual. Nothing is timed in such a run.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
     return [
         ("torch.serialization", lambda module: before_saving(module, lambda: hold("save"))),
         ("concurrent.futures.thread", lambda module: _hold_before(module._WorkItem, "run")),
+        ("queue", lambda module: _hold_before(module.Queue, "get")),  # who puts something in goes on meanwhile
     ]
 
 

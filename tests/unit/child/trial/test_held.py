@@ -31,6 +31,22 @@ PROGRAM = """
 """
 
 
+QUEUE = """
+    import queue, threading, time
+
+    time.sleep = lambda seconds: print("held", flush=True)
+    jobs = queue.Queue()
+    threading.Thread(target=lambda: print(jobs.get(), flush=True)).start()
+    jobs.put("snapshot")
+"""
+
+
+@pytest.mark.timeout(120)
+def test_who_takes_from_a_queue_is_held_up_and_who_puts_is_not(tmp_path):
+    done, _ = run_under({"held": {}}, QUEUE, tmp_path)
+    assert done.stdout.split() == ["held", "held", "snapshot"], "as a thread, and at the queue"
+
+
 @pytest.mark.timeout(120)
 def test_helpers_are_held_up_and_the_main_thread_is_not(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
