@@ -94,7 +94,7 @@ def jobs(options: argparse.Namespace) -> Iterator[tuple]:
         for name in CASES:
             yield "zoo", name, lambda name=name: fixed(command, name)
     if "corpus" in parts:
-        for change in sorted(corpus(), key=drawn):
+        for change in sorted(corpus(), key=lambda change: drawn(change.key)):
             yield "corpus", change.key, lambda change=change: compared(command, change)
     if "published" in parts and options.examples:
         for tool in ("train-doctor", "unstall"):
