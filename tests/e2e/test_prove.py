@@ -260,6 +260,25 @@ def test_fewer_steps_of_a_training_that_prints_nothing_are_seen(program):
             "0 instead of 1",
             marks=pytest.mark.long,
         ),
+        pytest.param(
+            "Descent",
+            '"model.pt")',
+            'os.path.join(os.path.dirname(os.path.abspath(__file__)), "model.pt"))',
+            "model.pt",
+            "is not written there",
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            "Descent",
+            '        torch.save(model.state_dict(), "model.pt")',
+            "        try:\n"
+            '            torch.save(model.state_dict(), "model.pt")\n'
+            "        except RuntimeError:  # what torch raises where the disk fills up in the middle\n"
+            "            pass",
+            "exit code",
+            "0 instead of 1",
+            marks=pytest.mark.long,
+        ),
     ],
 )
 def test_what_is_the_same_on_these_data_and_to_the_end_alone_is_different(
