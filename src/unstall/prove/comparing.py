@@ -122,6 +122,14 @@ class Comparer:
         if not any(self._comparison([first]).first(other) for other in others):
             self.judge(self._comparison([original.effects]).first(changed.effects), repeated.WHERE)
 
+    def in_effects(self, plan: Mapping[str, Any], original: WholeRun, changed: WholeRun) -> Difference | None:
+        """What a run leaves otherwise than the original's, if that leaves the same once more."""
+        difference = self._comparison([original.effects]).first(changed.effects)
+        if difference is None:
+            return None
+        again = self.runs.original(plan)
+        return None if self._comparison([original.effects]).first(again.effects) else difference
+
     def note_errors(self, pairs: Sequence[ProofPair]) -> None:
         """Say where other words go to stderr: logs of metrics do, and so do warnings that an honest change ends."""
         own = own_pairs(pairs)

@@ -38,7 +38,9 @@ from unstall.prove.trees import Sides
 from unstall.records.proof import Proof, ProofRatio
 
 _RUNS_WATCHED_LATER = 4  # as they are, and under other seeds
-_RUNS_AT_THE_END = 9  # ten halves that end early, one over what was left, one elsewhere, two that are followed
+_RUNS_AT_THE_END = (
+    12  # ten halves that end early, four with other data, one over what was left, one elsewhere, two followed
+)
 _NOTHING_SEEN = "neither losses nor outputs of models were seen: what it leaves behind is compared alone"
 _FIXED_SEEDS = "the program's seeds cannot be changed from outside: it was compared under its own alone"
 _DRAWS_OTHERWISE = "random numbers are drawn as the program draws them: not sample by sample, as one side does not"

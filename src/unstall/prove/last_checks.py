@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from unstall.prove import elsewhere, faults, repeated, stress, thresholds
+from unstall.prove import damaged, elsewhere, faults, repeated, stress, thresholds
 from unstall.prove.comparing import Comparer
 from unstall.prove.runner import WholeRun
 from unstall.prove.runs import OriginalFailed, ProofEnded, Runs
@@ -34,6 +34,7 @@ class LastChecks:
         if plan is not None:
             self._stress(plan)
         self._fail()
+        self._damage()
         self._start_elsewhere()
         self._repeat()
 
@@ -70,9 +71,27 @@ class LastChecks:
         """What was saved by then must hold the same numbers, if it does so in the original once more."""
         difference = faults.other_numbers(original.effects, changed.effects)
         if difference is not None:
-            again = self.runs.runner.run(self.runs.sides.original, fault.plan, timeout=max(self.runs.remaining(), 0.0))
+            again = self.runs.may_fail(self.runs.sides.original, fault.plan)
             if faults.other_numbers(original.effects, again.effects) is None:
                 self.comparer.judge(difference, fault.where)
+
+    def _damage(self) -> None:
+        """Compare what both do with data that are not as they have been so far."""
+        for data in damaged.KINDS if self.watched and damaged.has_loader(self.watched[0].original) else ():
+            self.log(f"what both do{data.where}")
+            original = self.runs.may_fail(self.runs.sides.original, data.plan)
+            if original.damaged is None or original.timed_out:
+                continue
+            changed = self.runs.may_fail(self.runs.sides.changed, data.plan)
+            if changed.damaged != original.damaged:  # it makes its datasets of something else
+                continue
+            reason = damaged.ends_otherwise(original, changed)
+            if not reason and not original.effects.status and self.comparer.sameness == "exact":
+                difference = self.comparer.in_effects(data.plan, original, changed)
+                reason = f"it does not do the same ({difference})" if difference is not None else ""
+            if reason:
+                raise ProofEnded("inconclusive", f"{reason}{data.where}")
+            self.comparer.known_by.append(f"exit code, standard output and files{data.where}")
 
     def _start_elsewhere(self) -> None:
         """Compare where both write where they are started in another folder, if they write into theirs."""

@@ -80,6 +80,8 @@ class WholeRun:
     """At once, of all its processes, as far as that was seen."""
     locked: float = 0.0
     """Share of the run in which it held a lock on a file for itself."""
+    damaged: str | None = None
+    """Which sample was another, where that was asked for."""
     outlived_s: float = 0.0
     """How long a process that it had started went on after its own end."""
 
@@ -154,6 +156,7 @@ class SandboxedRunner:
             cpu_s=use.cpu_s,
             most_threads=use.most_threads,
             locked=use.locked,
+            damaged=_json(self.slot / "damaged.json"),
             outlived_s=began + seconds - ended,
         )
         self._empty()

@@ -97,12 +97,14 @@ class Runs:
 
         Raises ProofEnded when the budget is spent.
         """
-        sides = (self.sides.original, self.sides.changed)
-        runs = [self.runner.run(files, plan, timeout=max(self._limit(), 0.0)) for files in sides]
-        if any(run.timed_out for run in runs) and self.remaining() <= 0:
+        return self.may_fail(self.sides.original, plan), self.may_fail(self.sides.changed, plan)
+
+    def may_fail(self, files: Files, plan: Mapping[str, Any]) -> WholeRun:
+        """One of these. Raises ProofEnded when the budget is spent."""
+        run = self.runner.run(files, plan, timeout=max(self._limit(), 0.0))
+        if run.timed_out and self.remaining() <= 0:
             raise ProofEnded("inconclusive", "the budget is spent", more_s=self.budget_s)
-        original, changed = runs
-        return original, changed
+        return run
 
     def repeated(self, files: Files, left: Mapping[Path, bytes]) -> WholeRun:
         """A run of a side over what an earlier one has left. Raises ProofEnded."""

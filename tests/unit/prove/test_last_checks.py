@@ -92,6 +92,29 @@ def test_a_loss_that_hides_a_training_gone_astray_is_different(detail, plan_key)
     assert proof.verdict == "different" and detail in proof.first_difference.detail
 
 
+def reading(plan, *, fails=False, output="loss 0.5\n", which="a", **given):
+    """A run that reads its data; where one sample is another it may fail, or print something else."""
+    if "damaged" not in plan:
+        return seeded(plan, account=make_account(batches=[[16, "00"]]), **given)
+    return seeded(plan, status=int(fails), output=output, damaged=which, **given)
+
+
+@pytest.mark.parametrize(
+    ("original", "changed", "reason"),
+    [
+        ({"fails": True}, {}, "it ends with exit code 0, and the original with 1, where a sample is damaged"),
+        ({"fails": True}, {"fails": True}, None),
+        ({"output": "loss 0.7\n"}, {}, "it does not do the same (standard output, line 1: 0.5 instead of 0.7) where"),
+        ({"fails": True}, {"which": "b"}, None),
+        ({"which": None, "fails": True}, {"which": None}, None),
+    ],
+)
+def test_what_a_change_does_with_a_sample_that_is_another(original, changed, reason):
+    proof, _ = prove(lambda plan: reading(plan, **original), lambda plan: reading(plan, seconds=5.0, **changed))
+    assert proof.verdict == ("proven" if reason is None else "inconclusive")
+    assert reason is None or proof.reason.startswith(reason)
+
+
 def writing(plan, here, *, elsewhere, **given):
     """A run that writes a file into its working folder; where it is started in another, there or not."""
     folder = plan["elsewhere"]["folder"] if "elsewhere" in plan and elsewhere else str(here)

@@ -1,0 +1,92 @@
+"""Let one sample of the program's data be another: damaged, or far longer than the others.
+
+What the program then does is its own matter: an error, or other numbers. ``plan["kind"]``: ``spoiled``, a text has a
+character more at its end, and numbers are none any more; or ``long``, a text is there many times over. It is an item in
+the middle of the first list, array or tensor that a dataset is made of; what it was is said in ``damaged.json``, for
+what is made of other data cannot be compared.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+from typing import Any
+
+from unstall.child import trial
+
+_LEAST = 8  # samples: fewer are settings
+_TIMES = 16
+
+
+def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
+    """What datasets are made of, just before they are."""
+    if trial.is_helper():
+        return []
+    damage = Damage(plan["kind"], os.path.join(folder, "damaged.json"))
+    return [("torch.utils.data.dataset", lambda module: _before_datasets(module, damage))]
+
+
+def _before_datasets(module: Any, damage: Damage) -> None:
+    def __new__(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        damage.one_of([*args, *kwargs.values()])
+        return object.__new__(cls)
+
+    module.Dataset.__new__ = __new__
+
+
+class Damage:
+    """Done once in a run."""
+
+    def __init__(self, kind: str, path: str):
+        self.kind, self.path = kind, path
+        self.is_done = False
+
+    def one_of(self, values: list[Any]) -> None:
+        """Damage an item of the first of these that has some."""
+        for value in values:
+            if not self.is_done and self._damage(value):
+                self.is_done = True
+
+    def _damage(self, value: Any) -> bool:
+        """Whether it has items, of which one is another now."""
+        if isinstance(value, list) and len(value) >= _LEAST:
+            place = len(value) // 2
+            item = value[place]
+            value[place] = changed = self._other(item)
+            return changed is not item and self._say(repr(item))
+        if self.kind != "spoiled" or not _has_numbers(value):
+            return False
+        row = value[len(value) // 2]
+        said = repr(row.tolist())
+        value[len(value) // 2] = float("nan")
+        return self._say(said)
+
+    def _other(self, item: Any) -> Any:
+        """An item that is damaged; itself where nobody knows how."""
+        if isinstance(item, str):
+            return f"{item}?" if self.kind == "spoiled" else " ".join([item] * _TIMES)
+        if isinstance(item, os.PathLike):
+            return type(item)(self._other(os.fspath(item)))  # type: ignore[call-arg]
+        if type(item) in (list, tuple):
+            parts = list(item)
+            for number, part in enumerate(parts):
+                changed = self._other(part)
+                if changed is not part:
+                    parts[number] = changed
+                    return type(item)(parts)
+        return item
+
+    def _say(self, what: str) -> bool:
+        with open(self.path, "w") as file:
+            json.dump(hashlib.blake2b(what.encode(), digest_size=8).hexdigest(), file)
+        return True
+
+
+def _has_numbers(value: Any) -> bool:
+    """Whether it is a tensor or an array of floating-point numbers, one of them or more for each sample."""
+    torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
+    is_tensor = torch is not None and isinstance(value, torch.Tensor) and value.is_floating_point()
+    is_array = numpy is not None and isinstance(value, numpy.ndarray) and value.dtype.kind == "f"
+    return bool((is_tensor or is_array) and value.ndim and len(value) >= _LEAST)

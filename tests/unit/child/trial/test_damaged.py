@@ -1,0 +1,68 @@
+"""One sample of the data is another, in a real process."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from unstall.child.trial.damaged import Damage
+
+from .test_account import run_under
+
+PROGRAM = """
+    import torch
+    from torch.utils.data import DataLoader, Dataset, TensorDataset
+
+    class Lines(Dataset):
+        def __init__(self, lines, scale):
+            self.words = [line.split() for line in lines]
+
+        def __len__(self):
+            return len(self.words)
+
+        def __getitem__(self, index):
+            return self.words[index]
+
+    lines = [f"{number}/A" for number in range(9)]
+    data = Lines(lines, scale=[1, 2])
+    others = Lines([f"{number}/B" for number in range(9)], 1)
+    print([len(words) for words in data.words], data.words[4][0], others.words[4])
+"""
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize(("kind", "length", "word"), [("spoiled", 1, "4/A?"), ("long", 16, "4/A")])
+def test_a_text_of_the_first_dataset_is_damaged_before_it_is_made(tmp_path, kind, length, word):
+    done, folder = run_under({"damaged": {"kind": kind}}, PROGRAM, tmp_path)
+    lengths = [1] * 9
+    lengths[4] = length
+    assert done.stdout.strip() == f"{lengths} {word} ['4/B']", done.stderr
+    assert isinstance(json.loads((folder / "damaged.json").read_text()), str)
+
+
+def damaged(tmp_path, value, kind="spoiled"):
+    damage = Damage(kind, str(tmp_path / "damaged.json"))
+    damage.one_of([3, "settings", [1, 2], value])
+    return damage.is_done
+
+
+@pytest.mark.parametrize("value", [torch.ones(9, 2), np.ones((9, 2), np.float32)])
+def test_a_row_of_numbers_is_none_any_more(tmp_path, value):
+    assert damaged(tmp_path, value)
+    assert np.isnan(np.asarray(value)).any(axis=1).tolist() == [number == 4 for number in range(9)]
+    assert not damaged(tmp_path, value, "long")
+
+
+def test_items_are_damaged_at_their_first_text(tmp_path):
+    value = [(number, tmp_path / "a.jpg", "label") for number in range(8)]
+    assert damaged(tmp_path, value)
+    assert value[4] == (4, tmp_path / "a.jpg?", "label") and value[3][1].name == "a.jpg"
+
+
+@pytest.mark.parametrize("value", [[1] * 9, ["a"] * 3, torch.ones(9, dtype=torch.long), torch.tensor(1.0), None])
+def test_what_nobody_knows_how_to_damage_is_left(tmp_path, value):
+    assert not damaged(tmp_path, value)
+    assert not (tmp_path / "damaged.json").exists()
