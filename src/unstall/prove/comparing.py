@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from unstall.optimize import thresholds as rounding
 from unstall.optimize.sameness import Limits
-from unstall.prove import accounts, repeated, stored, thresholds
+from unstall.prove import accounts, echoes, repeated, stored, thresholds
+from unstall.prove.echoes import Echo
 from unstall.prove.effects import STDERR, Effects, EffectsComparison, words_differ
 from unstall.prove.runner import WholeRun
 from unstall.prove.runs import ProofEnded, Runs, agree, reseeded
@@ -38,6 +40,11 @@ class Comparer:
     """The largest difference that was taken for rounding, over its limit."""
     perturbed: list[tuple[Effects, Effects]] = field(default_factory=list)
     """Watched whole runs of the original: as it is, and off by one unit in the last place."""
+
+    @cached_property
+    def echoed(self) -> Sequence[Echo]:
+        """Settings of the change, which may be printed as they are."""
+        return echoes.of_change(self.runs.sides)
 
     @property
     def sameness(self) -> Sameness:
@@ -111,6 +118,9 @@ class Comparer:
             comparison = self._comparison(originals)
         self.judge(difference)
         notes = [f"{name}: not compared, as the original's own runs differ in it" for name in comparison.unsteady]
+        notes += [
+            f"{name}: compared without settings of the change that are printed there" for name in comparison.masked
+        ]
         self.known_by += [note for note in dict.fromkeys(notes) if note not in self.known_by]
 
     def compare_repeated(self, pairs: Sequence[ProofPair], original: WholeRun, changed: WholeRun) -> None:
@@ -175,7 +185,8 @@ class Comparer:
         # A figure that rounding can tip over goes as far as the change's own rounding does, not as any could.
         share = min(1.0, max(thresholds.LEAST_ROUNDING, thresholds.FIGURES_OVER_NUMBERS * self.furthest))
         size = share * rounding.SIZE if self.sameness == "close" else 0.0
-        return EffectsComparison(originals, self.perturbed, size=size, loose=self.sameness == "reduced")
+        loose = self.sameness == "reduced"
+        return EffectsComparison(originals, self.perturbed, size=size, loose=loose, echoed=self.echoed)
 
     def _at_most(self, level: Sameness) -> None:
         self.level = max(self.level, _LEVELS.index(level))

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from unstall.prove import binaries, thresholds
+from unstall.prove.echoes import Echo, masked
 from unstall.prove.trees import Files
 from unstall.records.proof import Difference
 
@@ -26,13 +27,14 @@ _NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?")
 _A_MOMENT = "\0"  # no text holds one: what does is none
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d[T ]?|\d{1,2}:\d\d(?::\d\d)?(?:\.\d+)?|\b0x[0-9a-f]+|\b1[6-9]\d{8}(?:\.\d+)?\b")
 _UNIT = r"(?:[mnuµ]?s|secs?|seconds?|min|minutes?|h|hours?)"
-_WORK = r"(?:it|iters?|iterations?|steps?|samples?|images?|batch(?:es)?|tokens?|rows?|examples?)"
+_WORK = r"(?:it|iters?|iterations?|steps?|samples?|images?|batch(?:es)?|tokens?|rows?|examples?|epochs?)"
 _NUMBER_NEXT = r"[ \t]*[:=]?[ \t]*[-+.\d]"  # after it "min" is the least of something
 _TIME_AFTER = re.compile(
     rf"[ \t]*(?:{_UNIT}\b(?<!min)|min\b(?!{_NUMBER_NEXT})|\w*/{_UNIT}\b|{_WORK} (?:per|a) {_UNIT}\b)", re.IGNORECASE
 )
 _TIME_BEFORE = re.compile(
-    rf"(?:\b|_)(?:time|elapsed|took|duration|seconds|secs|fps|throughput|{_WORK}(?:[_ ]per[_ ]|[/_]){_UNIT})"
+    rf"(?:\b|_)(?:time|elapsed|took|duration|seconds|secs|fps|throughput|{_WORK}(?:[_ ]per[_ ]|[/_]){_UNIT}"
+    rf"|{_UNIT}(?:[_ ]per[_ ]|/){_WORK})"
     r"['\"]?\s*[:=(]?\s*$",
     re.IGNORECASE,
 )
@@ -179,6 +181,7 @@ class EffectsComparison:
         *,
         size: float = 0.0,
         loose: bool = False,
+        echoed: Sequence[Echo] = (),
     ):
         """Compare with these runs.
 
@@ -188,10 +191,14 @@ class EffectsComparison:
                 is and off by one unit in the last place.
             size: how many times as far a figure may be off.
             loose: figures may be any: a person allowed other values.
+            echoed: settings of the change that may be printed as they are.
         """
+        self.echoed = echoed
         self.originals, self.perturbed, self.size, self.loose = originals, perturbed, size, loose
         self.unsteady: list[str] = []
         """What the original itself does not reproduce, and was not compared therefore."""
+        self.masked: list[str] = []
+        """Texts that were compared without settings of the change."""
 
     def first(self, changed: Effects) -> Difference | None:
         """The first difference, None where there is none."""
@@ -242,6 +249,9 @@ class EffectsComparison:
         return Difference(kind="values", place=name, detail=beyond) if beyond else None
 
     def _of_text(self, name: str, originals: Sequence[str], changed: str) -> Difference | None:
+        if changed != (changed := masked(changed, self.echoed)):
+            self.masked.append(name)
+        originals = [masked(text, self.echoed) for text in originals]
         words, figures = split(changed)
         splits = [split(text) for text in originals]
         if any(other != splits[0][0] for other, _ in splits):
@@ -267,6 +277,7 @@ class EffectsComparison:
         deviations = []
         for runs in self.perturbed:
             texts = [content.text for run in runs if (content := run.contents.get(name)) and content.text is not None]
+            texts = [masked(text, self.echoed) for text in texts]
             splits = [figures for other, figures in map(split, texts) if other == words]
             if len(splits) == len(runs):
                 deviations.append([abs(float(a.text) - float(b.text)) for a, b in zip(*splits)])

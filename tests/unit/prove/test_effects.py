@@ -25,6 +25,8 @@ def effects(output="", status=0, **files):
         ("loss 0.5, 120.5 it/s\n", "loss 0.5, 300 it/s\n"),
         ("time: 12.3\n", "time: 4\n"),
         ("steps_per_s=12.0\n", "steps_per_s=24.1\n"),
+        ("| lr 20.00 | ms/batch 112.28 | loss 6.31\n", "| lr 20.00 | ms/batch 80.21 | loss 6.31\n"),
+        ("sec/epoch: 3.1\n", "sec/epoch: 2.9\n"),
         ("[2026-01-02 12:31:07] done\n", "[2026-01-02 12:30:01] done\n"),
     ],
 )
