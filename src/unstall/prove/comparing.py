@@ -38,6 +38,8 @@ class Comparer:
     """How the same it is so far, in ``_LEVELS``."""
     furthest: float = 0.0
     """The largest difference that was taken for rounding, over its limit."""
+    rounding_learned: int = 0
+    """How often more was learned of how far rounding goes, for runs that nothing watches."""
     perturbed: list[tuple[Effects, Effects]] = field(default_factory=list)
     """Watched whole runs of the original: as it is, and off by one unit in the last place."""
 
@@ -116,12 +118,28 @@ class Comparer:
         while (difference := comparison.first(changed)) is not None and self._may_vary(originals):
             originals.append(self.runs.original(reseeded(last.shift)).effects)
             comparison = self._comparison(originals)
+        if difference is not None and difference.kind == "values" and self._learn_rounding(last):
+            comparison = self._comparison(originals)
+            difference = comparison.first(changed)
         self.judge(difference)
         notes = [f"{name}: not compared, as the original's own runs differ in it" for name in comparison.unsteady]
         notes += [
             f"{name}: compared without settings of the change that are printed there" for name in comparison.masked
         ]
         self.known_by += [note for note in dict.fromkeys(notes) if note not in self.known_by]
+
+    def _learn_rounding(self, pair: ProofPair) -> bool:
+        """Whether more is known of how far rounding goes in what such a run leaves, after some runs under its seeds.
+
+        A weight that has next to no gradient goes anywhere, which few runs under other seeds need not show.
+        """
+        if self.sameness != "close" or self.rounding_learned >= thresholds.ROUNDING_LEARNED:
+            return False
+        self.rounding_learned += 1
+        self.log("how far rounding goes in what these runs leave")
+        runs = self.runs.perturbed(reseeded(pair.shift))
+        self.perturbed = [*self.perturbed, *((pair.original.effects, run.effects) for run in runs)]
+        return bool(runs)
 
     def compare_repeated(self, pairs: Sequence[ProofPair], original: WholeRun, changed: WholeRun) -> None:
         """Compare runs over what an earlier run of each side has left; not where the original varies by itself.

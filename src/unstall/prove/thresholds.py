@@ -33,6 +33,9 @@ GROWTH_OVER = Threshold(3.0, "times the original's own growth: less is the same 
 FIGURES_OVER_NUMBERS = Threshold(
     4.0, "times as far as the model's own numbers that printed figures may be off, in units of their noise"
 )
+ROUNDING_LEARNED = Threshold(
+    2, "times in a proof that four runs more may show it: under its own seeds, and under others"
+)
 LEAST_ROUNDING = Threshold(
     1 / 16, "of the limit: 8 times the noise, which a figure seen in four runs may exceed by chance"
 )

@@ -197,6 +197,25 @@ def test_a_printed_figure_may_be_off_as_far_as_the_changes_own_rounding_goes():
     assert prove(original, rounded(0.4))[0].verdict == "different"
 
 
+def test_rounding_that_shows_only_where_nothing_watches_is_learned_there():
+    eps = 2.0**-23
+
+    def run(plan, scale, accuracy, **given):
+        return make_run(tensors=make_tensors((scale, 2.0)), output=f"accuracy {accuracy}\n", **given)
+
+    def original(plan):
+        perturbed, watched = plan.get("perturb") is not None, "observe" in plan
+        return run(plan, 1 + eps * perturbed, 0.83 if perturbed and not watched else 0.85)
+
+    def rounded(accuracy):
+        return lambda plan: run(plan, 1 + eps, 0.85 if "observe" in plan else accuracy, seconds=5.0)
+
+    proof, runs = prove(original, rounded(0.86))
+    assert (proof.verdict, proof.sameness) == ("proven", "close")
+    assert sum("perturb" in plan and "observe" not in plan for plan in runs.plans) == 4
+    assert prove(original, rounded(0.4))[0].verdict == "different"
+
+
 def test_an_original_that_fails_under_other_seeds_is_compared_under_its_own():
     def fails(plan, **given):
         return make_run(status=1 if (plan.get("seed") or {}).get("shift") else 0, **given)
