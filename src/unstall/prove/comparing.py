@@ -85,7 +85,11 @@ class Comparer:
         if is_whole:
             self.perturbed = [(original.effects, run.effects) for run in again[1:]] or self.perturbed
             own = [original.effects, *(run.effects for run in again[:1])]
-            self.judge(self._comparison(own).first(changed.effects), where)
+            difference = self._comparison(own).first(changed.effects)
+            if difference is not None and not again:
+                own.append(self.runs.original(plan).effects)
+                difference = self._comparison(own).first(changed.effects)
+            self.judge(difference, where)
             self.judge(stored.first_difference(original, changed), where)
             if original.account and changed.account:
                 self.judge(accounts.changed_at_the_end(original.account, changed.account), where)
@@ -152,11 +156,15 @@ class Comparer:
 
     def in_effects(self, plan: Mapping[str, Any], original: WholeRun, changed: WholeRun) -> Difference | None:
         """What a run leaves otherwise than the original's, if that leaves the same once more."""
-        difference = self._comparison([original.effects]).first(changed.effects)
-        if difference is None:
+        comparison = self._comparison([original.effects])
+        difference = comparison.first(changed.effects)
+        if difference is not None and difference.kind == "values" and self.sameness == "close":
+            runs = self.runs.perturbed(plan)  # how far rounding goes depends on the data
+            comparison = self._comparison([original.effects], [(original.effects, run.effects) for run in runs])
+            difference = comparison.first(changed.effects)
+        if difference is None or comparison.first(self.runs.original(plan).effects) is not None:
             return None
-        again = self.runs.original(plan)
-        return None if self._comparison([original.effects]).first(again.effects) else difference
+        return difference
 
     def note_errors(self, pairs: Sequence[ProofPair]) -> None:
         """Say where other words go to stderr: logs of metrics do, and so do warnings that an honest change ends."""
@@ -199,12 +207,15 @@ class Comparer:
         first = self._comparison(originals[:1])
         return len(originals) < thresholds.RUNS_OF_SPREAD and any(first.first(other) for other in originals[1:])
 
-    def _comparison(self, originals: Sequence[Effects]) -> EffectsComparison:
+    def _comparison(
+        self, originals: Sequence[Effects], perturbed: Sequence[tuple[Effects, Effects]] = ()
+    ) -> EffectsComparison:
         # A figure that rounding can tip over goes as far as the change's own rounding does, not as any could.
         share = min(1.0, max(thresholds.LEAST_ROUNDING, thresholds.FIGURES_OVER_NUMBERS * self.furthest))
         size = share * rounding.SIZE if self.sameness == "close" else 0.0
         loose = self.sameness == "reduced"
-        return EffectsComparison(originals, self.perturbed, size=size, loose=loose, echoed=self.echoed)
+        perturbed = [*self.perturbed, *perturbed]
+        return EffectsComparison(originals, perturbed, size=size, loose=loose, echoed=self.echoed)
 
     def _at_most(self, level: Sameness) -> None:
         self.level = max(self.level, _LEVELS.index(level))

@@ -16,8 +16,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from unstall.prove import binaries, thresholds
+from unstall.prove import binaries, event_files, thresholds
 from unstall.prove.echoes import Echo, masked
+from unstall.prove.names import by_known_names
 from unstall.prove.trees import Files
 from unstall.records.proof import Difference
 
@@ -154,7 +155,10 @@ def _content(path: Path) -> Content | None:
         if not stat.S_ISREG(mode):
             return None
         with path.open("rb") as file:
-            return replace(Content.read(file), permissions=stat.S_IMODE(mode))
+            text = event_files.as_text(file) if event_files.is_one(path.name) else None
+            file.seek(0)
+            content = Content.read(file) if text is None else Content.of(text)
+            return replace(content, permissions=stat.S_IMODE(mode))
     except OSError:
         return None
 
@@ -194,6 +198,8 @@ class EffectsComparison:
             echoed: settings of the change that may be printed as they are.
         """
         self.echoed = echoed
+        originals = [_by_known_names(effects) for effects in originals]
+        perturbed = [(_by_known_names(a), _by_known_names(b)) for a, b in perturbed]
         self.originals, self.perturbed, self.size, self.loose = originals, perturbed, size, loose
         self.unsteady: list[str] = []
         """What the original itself does not reproduce, and was not compared therefore."""
@@ -202,7 +208,7 @@ class EffectsComparison:
 
     def first(self, changed: Effects) -> Difference | None:
         """The first difference, None where there is none."""
-        original = self.originals[0]
+        original, changed = self.originals[0], _by_known_names(changed)
         if changed.status != original.status:
             last = f": {changed.last_line}" if changed.last_line else ""
             return _effect("exit code", f"{changed.status} instead of {original.status}{last}")
@@ -293,6 +299,10 @@ class EffectsComparison:
             allowed += self.size * noise + (0.0 if is_whole else _last_place(originals[0]))
         # Decimals that are one place apart are apart by a little more or less than that as binary numbers.
         return abs(float(figure.text) - values[0]) <= allowed * (1 + _BINARY)
+
+
+def _by_known_names(effects: Effects) -> Effects:
+    return replace(effects, contents=by_known_names(effects.contents))
 
 
 def words_differ(name: str, originals: Sequence[Content], changed: Content) -> Difference | None:

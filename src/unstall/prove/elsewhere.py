@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unstall.prove.effects import STDOUT
+from unstall.prove.names import by_known_names
 from unstall.records.proof import Difference
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ def absolute(line: Sequence[str]) -> list[str]:
 
 def as_usual(usual: WholeRun, here: Path) -> frozenset[str]:
     """The files that a run writes into its working folder, by their paths in it."""
-    return frozenset(os.path.relpath(path, here) for path in _paths(usual) if _is_below(path, os.fspath(here)))
+    below = [os.path.relpath(path, here) for path in _paths(usual) if _is_below(path, os.fspath(here))]
+    return frozenset(by_known_names(dict.fromkeys(below)))
 
 
 def in_folder(run: WholeRun) -> frozenset[str]:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from unstall.prove import accounts
 from unstall.prove.binaries import OF_CONTENT, hold_the_same
 from unstall.prove.effects import STDOUT, Content, Effects
+from unstall.prove.names import by_known_names
 from unstall.prove.runner import WholeRun
 from unstall.records.proof import Difference
 
@@ -73,15 +74,16 @@ def first_difference(original: Effects, changed: Effects, fault: Fault) -> Diffe
         return Difference(kind="effects", place="exit code", detail=detail)
     if not fault.compares_files:
         return None
-    for path, content in sorted(original.contents.items()):
+    before, after = by_known_names(original.contents), by_known_names(changed.contents)
+    for path, content in sorted(before.items()):
         if content.text is None and content.size > 0:
-            difference = _of_numbers(content, changed.contents.get(path))
+            difference = _of_numbers(content, after.get(path))
         else:
-            difference = _of_text(content.text or "", changed.contents.get(path))
+            difference = _of_text(content.text or "", after.get(path))
         if difference:
             return Difference(kind="effects", place=path, detail=difference)
-    for path, content in sorted(changed.contents.items()):
-        if path not in original.contents and content.text is None and content.size > 0:
+    for path, content in sorted(after.items()):
+        if path not in before and content.text is None and content.size > 0:
             return Difference(kind="effects", place=path, detail="is written, which it was not")
     return None
 

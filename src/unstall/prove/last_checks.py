@@ -86,7 +86,7 @@ class LastChecks:
             if changed.damaged != original.damaged:  # it makes its datasets of something else
                 continue
             reason = damaged.ends_otherwise(original, changed)
-            if not reason and not original.effects.status and self.comparer.sameness == "exact":
+            if not reason and not original.effects.status and self.comparer.sameness != "reduced":
                 difference = self.comparer.in_effects(data.plan, original, changed)
                 reason = f"it does not do the same ({difference})" if difference is not None else ""
             if reason:
