@@ -99,8 +99,8 @@ class PublicChange:
 
     @property
     def held_out(self) -> bool:
-        """Nothing of the judge was made for these."""
-        return True
+        """Whether nothing of the judge was made for it: bad ones, as each honest one was called different at first."""
+        return not self.honest
 
     @property
     def command(self) -> tuple[str, ...]:
