@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from unstall.prove import calls, early_ends, reached, thresholds, volume
+from unstall.prove import calls, early_ends, hidden_errors, reached, thresholds, volume
 from unstall.prove.runner import WholeRun
 from unstall.prove.runs import ProofEnded, Runs, other_seeds, reseeded
 from unstall.prove.trees import Sides
@@ -48,7 +48,7 @@ class Follower:
             self._refuse_more_and_more([own, *others])
         self._refuse_results_known(own, others)
         places = own.reached.union(*(other.reached for other in others))
-        self._refuse_early_ends(lines, places, own)
+        self._refuse_what_never_came(lines, places, own)
         return [*unreached, *reached.never(self.sides, lines, places)]
 
     def _refuse_more_and_more(self, runs: Sequence[WholeRun]) -> None:
@@ -80,14 +80,16 @@ class Follower:
         if dependence is not None:
             raise ProofEnded("inconclusive", calls.in_words(dependence, len(others)))
 
-    def _refuse_early_ends(self, lines: Lines, places: frozenset[reached.Place], own: WholeRun) -> None:
-        """Raise ProofEnded where the change would leave the training's loop, and never did."""
+    def _refuse_what_never_came(self, lines: Lines, places: frozenset[reached.Place], own: WholeRun) -> None:
+        """Raise ProofEnded where the change would leave the training's loop, or hide an error, and never did."""
         lines_reached = frozenset((place.path, place.line) for place in places if place.offset >= 0)
         early = early_ends.first(
             self.sides, lines, lines_reached, own.step_lines, steps_always=self.steps == self.training_calls
         )
-        if early is not None:
-            raise ProofEnded("inconclusive", early)
+        hidden = hidden_errors.first(self.sides, lines, lines_reached)
+        for reason in (early, hidden):
+            if reason is not None:
+                raise ProofEnded("inconclusive", reason)
 
     def _under_others(self, lines: Lines, own: WholeRun) -> Iterator[WholeRun]:
         """Runs under other seeds: more and more of them, as long as the program's own are told from all."""

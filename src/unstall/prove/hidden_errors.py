@@ -1,0 +1,66 @@
+"""Lines of the change that would hide an error, and that no run reached: what they hide is not known.
+
+A sample that cannot be read is left out by ``except OSError: continue``, and nobody is told; in a run in which all can
+be read, nothing shows. A handler that the original has in the same words is none of the change.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from unstall.prove.trees import Sides
+
+_FOR_OTHER_VERSIONS = frozenset(("ImportError", "ModuleNotFoundError", "AttributeError", "StopIteration"))
+"""What is caught where something is not there, which no run on this machine need show."""
+
+
+def first(sides: Sides, lines: Mapping[str, Sequence[int]], reached: frozenset[tuple[str, int]]) -> str | None:
+    """In words, the first of them; None where there is none.
+
+    Args:
+        sides: of the proof.
+        lines: the changed lines of each file.
+        reached: (file, line) of those that a run has reached.
+    """
+    originals = {str(path): before or b"" for path, before, _ in sides.differing}
+    for path, changed in lines.items():
+        content = sides.changed.get(Path(path))
+        try:
+            source = Path(path).read_bytes() if content is None else content
+            known = {ast.unparse(handler) for handler in _hiding(ast.parse(originals.get(path, b"")))}
+            handlers = sorted(_hiding(ast.parse(source)), key=lambda node: node.lineno)
+        except (OSError, SyntaxError, ValueError, RecursionError):
+            continue
+        for handler in handlers:
+            body = handler.body[0].lineno
+            is_missed = isinstance(handler, ast.With) or (path, body) not in reached
+            if handler.lineno in changed and is_missed and ast.unparse(handler) not in known:
+                words = ast.unparse(handler).splitlines()[0].removesuffix(":")[:40]
+                return f"no run had an error that {Path(path).name}:{handler.lineno} ({words}) would hide"
+    return None
+
+
+def _hiding(tree: ast.AST) -> Iterator[ast.ExceptHandler | ast.With]:
+    """Handlers that raise nothing themselves, and what is done under ``contextlib.suppress``."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ExceptHandler):
+            raises = any(isinstance(below, ast.Raise) for statement in node.body for below in ast.walk(statement))
+            if not raises and not _names(node.type) <= _FOR_OTHER_VERSIONS:
+                yield node
+        elif isinstance(node, ast.With) and any(_is_suppress(item.context_expr) for item in node.items):
+            yield node
+
+
+def _names(caught: ast.expr | None) -> set[str]:
+    """The classes that are caught, without the modules that they are in; one that is no class for all."""
+    each = caught.elts if isinstance(caught, ast.Tuple) else [caught]
+    return {str(getattr(one, "attr", getattr(one, "id", ""))) for one in each}
+
+
+def _is_suppress(expression: ast.expr) -> bool:
+    if not isinstance(expression, ast.Call):
+        return False
+    name = getattr(expression.func, "attr", getattr(expression.func, "id", ""))
+    return name == "suppress" and not set().union(*map(_names, expression.args)) <= _FOR_OTHER_VERSIONS
