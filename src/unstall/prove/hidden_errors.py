@@ -34,16 +34,17 @@ def first(sides: Sides, lines: Mapping[str, Sequence[int]], reached: frozenset[t
         except (OSError, SyntaxError, ValueError, RecursionError):
             continue
         for handler in handlers:
-            body = handler.body[0].lineno
-            is_missed = isinstance(handler, ast.With) or (path, body) not in reached
+            is_missed = not isinstance(handler, ast.ExceptHandler) or (path, handler.body[0].lineno) not in reached
             if handler.lineno in changed and is_missed and ast.unparse(handler) not in known:
                 words = ast.unparse(handler).splitlines()[0].removesuffix(":")[:40]
                 return f"no run had an error that {Path(path).name}:{handler.lineno} ({words}) would hide"
     return None
 
 
-def _hiding(tree: ast.AST) -> Iterator[ast.ExceptHandler | ast.With]:
-    """Handlers that raise nothing themselves, and what is done under ``contextlib.suppress``."""
+def _hiding(tree: ast.AST) -> Iterator[ast.ExceptHandler | ast.With | ast.Call]:
+    """Handlers that raise nothing themselves, what is done under ``contextlib.suppress``, and errors of other threads
+    and tasks that are asked for instead of raised.
+    """
     for node in ast.walk(tree):
         if isinstance(node, ast.ExceptHandler):
             raises = any(isinstance(below, ast.Raise) for statement in node.body for below in ast.walk(statement))
@@ -51,6 +52,14 @@ def _hiding(tree: ast.AST) -> Iterator[ast.ExceptHandler | ast.With]:
                 yield node
         elif isinstance(node, ast.With) and any(_is_suppress(item.context_expr) for item in node.items):
             yield node
+        elif isinstance(node, ast.Call) and _asks_for_error(node):
+            yield node
+
+
+def _asks_for_error(call: ast.Call) -> bool:
+    """``future.exception()``, ``gather(..., return_exceptions=True)``."""
+    is_of_future = getattr(call.func, "attr", "") == "exception" and not (call.args or call.keywords)
+    return is_of_future or any(word.arg == "return_exceptions" for word in call.keywords)
 
 
 def _names(caught: ast.expr | None) -> set[str]:

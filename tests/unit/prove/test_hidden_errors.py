@@ -61,6 +61,20 @@ def test_what_a_run_has_reached_or_the_original_has_is_none():
     assert hidden(HIDING + "x = 1\n", before=HIDING) is None
 
 
+@pytest.mark.parametrize(
+    ("read", "is_named"),
+    [
+        ("[one.result() for one in reads if one.exception() is None]", True),
+        ("await asyncio.gather(*reads, return_exceptions=True)", True),
+        ("[one.result() for one in reads]", False),
+        ('log.exception("it failed")', False),
+    ],
+)
+def test_errors_of_threads_that_are_asked_for_count_where_they_are_written(read, is_named):
+    after = f"async def read(reads):\n    return {read}\n"
+    assert (hidden(after, reached=[2]) is not None) == is_named
+
+
 @pytest.mark.parametrize(("caught", "is_named"), [("OSError", True), ("ImportError", False)])
 def test_what_is_suppressed_counts_where_it_is_written(caught, is_named):
     after = f"def read(paths):\n    with contextlib.suppress({caught}):\n        return load(paths)\n"
