@@ -50,10 +50,14 @@ def _hiding(tree: ast.AST) -> Iterator[ast.ExceptHandler | ast.With | ast.Call]:
             raises = any(isinstance(below, ast.Raise) for statement in node.body for below in ast.walk(statement))
             if not raises and not _names(node.type) <= _FOR_OTHER_VERSIONS:
                 yield node
-        elif isinstance(node, ast.With) and any(_is_suppress(item.context_expr) for item in node.items):
+        elif isinstance(node, (ast.With, ast.Call)) and _is_quiet(node):
             yield node
-        elif isinstance(node, ast.Call) and _asks_for_error(node):
-            yield node
+
+
+def _is_quiet(node: ast.With | ast.Call) -> bool:
+    if isinstance(node, ast.Call):
+        return _asks_for_error(node)
+    return any(_is_suppress(item.context_expr) for item in node.items)
 
 
 def _asks_for_error(call: ast.Call) -> bool:
