@@ -99,7 +99,7 @@ class PublicChange:
 
     @property
     def held_out(self) -> bool:
-        """Whether nothing of the judge was made for it: bad ones, as each honest one was called different at first."""
+        """Whether nothing of the judge was made for it: bad ones, as honest ones were called different at first."""
         return not self.honest
 
     @property
