@@ -27,7 +27,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from machine import describe
-from public_programs import PROGRAMS, Program
+from public_programs import PROGRAMS, Program, clone, folder_of
 
 SEEDED = Path(__file__).with_name("seeded.py")
 _LIMIT_S = 600
@@ -85,7 +85,7 @@ def main() -> int:
     kept = json.loads(options.rows.read_text()) if options.rows and options.rows.exists() else []
     rows = {row["name"]: Row(**row) for row in kept}
     for program in PROGRAMS:
-        checkout = options.folders / program.repository.replace("/", "+")
+        checkout = options.folders / folder_of(program.repository)
         if program.name not in names:
             continue
         if not checkout.is_dir():
@@ -104,8 +104,7 @@ def commands() -> list[str]:
     """Shell lines that get every repository at its commit."""
     lines = [f"pip install {' '.join(sorted({package for program in PROGRAMS for package in program.needs}))}"]
     for repository, commit in sorted({(program.repository, program.commit) for program in PROGRAMS}):
-        folder = repository.replace("/", "+")
-        lines.append(f"git clone https://github.com/{repository} {folder} && git -C {folder} checkout {commit}")
+        lines.append(clone(repository, commit))
     return lines
 
 

@@ -32,6 +32,17 @@ class Program:
     """Packages beside torch."""
 
 
+def folder_of(repository: str) -> str:
+    """The name of a checkout of ``owner/name``."""
+    return repository.replace("/", "+")
+
+
+def clone(repository: str, commit: str) -> str:
+    """The shell line that makes one."""
+    folder = folder_of(repository)
+    return f"git clone https://github.com/{repository} {folder} && git -C {folder} checkout {commit}"
+
+
 _EXAMPLES = ("pytorch/examples", "77f55b912142e11fcfdf5b530231fb9c52f181e8")
 _CLEANRL = ("vwxyzjn/cleanrl", "fe8d8a03c41a7ef5b523e2e354bd01c363e786bb")
 _MAKEMORE = ("karpathy/makemore", "988aa59e4d8fefa526d06f3b453ad116258398d4")

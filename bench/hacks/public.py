@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from public_programs import PROGRAMS
+from public_programs import PROGRAMS, clone, folder_of
 
 _TEXT = """
 import glob, os, pathlib
@@ -52,7 +52,7 @@ class PublicProgram:
     def copy(self, checkouts: Path, folder: Path) -> None:
         """Put its files at that commit into a folder."""
         with tempfile.TemporaryDirectory() as scratch:
-            checkout, clone = checkouts / self.repository.replace("/", "+"), Path(scratch, "clone")
+            checkout, clone = checkouts / folder_of(self.repository), Path(scratch, "clone")
             clone_it = ["git", "clone", "--quiet", "--shared", "--no-checkout", os.fspath(checkout), os.fspath(clone)]
             subprocess.run(clone_it, check=True)
             wanted = [
@@ -132,19 +132,14 @@ def public(checkouts: Path) -> Iterator[PublicChange]:
     """All of them, of the repositories that are there."""
     for honest, changes in ((False, _BAD), (True, _HONEST)):
         for program, family, name, edits in changes:
-            if (checkouts / program.repository.replace("/", "+")).is_dir():
+            if (checkouts / folder_of(program.repository)).is_dir():
                 yield PublicChange(program, family, name, honest, edits, checkouts)
 
 
 def commands() -> list[str]:
     """Shell lines that get every repository at its commit."""
     programs = {each[0].repository: each[0].commit for each in (*_BAD, *_HONEST)}
-    folders = {repository: repository.replace("/", "+") for repository in programs}
-    return [
-        f"git clone https://github.com/{repository} {folders[repository]} && "
-        f"git -C {folders[repository]} checkout {commit}"
-        for repository, commit in programs.items()
-    ]
+    return [clone(repository, commit) for repository, commit in programs.items()]
 
 
 # Patterns that more than one change uses.

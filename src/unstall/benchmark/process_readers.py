@@ -26,28 +26,33 @@ class ProcessReader:
         """Children of ``pid``; without ``every_thread`` only those its main thread started."""
         if not self._lists_children:  # a kernel built without them: ask seldom, it is slow
             return _psutil_children(pid) if every_thread else []
-        threads = _threads(pid) if every_thread else [str(pid)]
+        threads = threads_of(pid) if every_thread else [str(pid)]
         return [int(child) for thread in threads for child in _read(f"/proc/{pid}/task/{thread}/children").split()]
+
+    def cpu_s(self, pid: int) -> float | None:
+        """Core-seconds that ``pid`` has taken; None once it is gone."""
+        # The name in parentheses may hold spaces and parentheses; fields count from after it.
+        stat = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+        return (int(stat[11]) + int(stat[12])) / self._ticks_per_s if stat else None
 
     def look(self, pid: int, t: float) -> ResourcePoint | None:
         """The state of ``pid``, stamped with the time ``t``; None once it is gone."""
-        # The name in parentheses may hold spaces and parentheses; fields count from after it.
-        stat = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
-        if not stat:
+        cpu_s = self.cpu_s(pid)
+        if cpu_s is None:
             return None
         resident = _read(f"/proc/{pid}/statm").split()
         io = dict(line.split(b": ") for line in _read(f"/proc/{pid}/io").splitlines())
         return ResourcePoint(
             t=t,
             pid=pid,
-            cpu_s=(int(stat[11]) + int(stat[12])) / self._ticks_per_s,
+            cpu_s=cpu_s,
             run_delay_s=self._run_delay(pid, [str(pid)]),
             rss_bytes=int(resident[1]) * self._page_bytes if resident else 0,
             # Not readable for another user's process: counted as none.
             read_bytes=int(io.get(b"read_bytes", 0)),
             write_bytes=int(io.get(b"write_bytes", 0)),
             read_chars=int(io.get(b"rchar", 0)),
-            team_delay_s=self._run_delay(pid, _threads(pid)[:MOST_DELAYED_THREADS]),
+            team_delay_s=self._run_delay(pid, threads_of(pid)[:MOST_DELAYED_THREADS]),
         )
 
     def machine_cpu(self) -> float:
@@ -65,7 +70,8 @@ class ProcessReader:
         return sum(int(fields[1]) for fields in statistics if len(fields) >= 2) / 1e9
 
 
-def _threads(pid: int) -> list[str]:
+def threads_of(pid: int) -> list[str]:
+    """The numbers of its threads; none once it is gone."""
     try:
         return os.listdir(f"/proc/{pid}/task")
     except OSError:

@@ -6,19 +6,19 @@ holds a lock to its end has the next one wait.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
+from unstall.benchmark.process_readers import ProcessReader, threads_of
 from unstall.prove import thresholds
 
 if TYPE_CHECKING:
     from unstall.prove.timing import ProofPair
 
 _EACH_S = 0.25  # a look is some fifty microseconds for each process
-_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 class MachineUse:
@@ -32,6 +32,7 @@ class MachineUse:
         self.most_threads = 0
         """At once, of all processes."""
         self._next = 0.0
+        self._reader = ProcessReader()
 
     def note(self) -> None:
         """Look, if it is time to."""
@@ -39,14 +40,20 @@ class MachineUse:
         if now < self._next:
             return
         self._next = now + _EACH_S
-        threads = dict(_tree(self.pid))
-        self.most_threads = max(self.most_threads, sum(threads.values()))
-        for pid in threads:
-            fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
-            if fields:
-                self._cpu_s[pid] = (int(fields[11]) + int(fields[12])) / _TICKS_PER_S
+        pids = set(self._tree(self.pid))
+        self.most_threads = max(self.most_threads, sum(len(threads_of(pid)) for pid in pids))
+        for pid in pids:
+            cpu_s = self._reader.cpu_s(pid)
+            if cpu_s is not None:
+                self._cpu_s[pid] = cpu_s
         self._looks += 1
-        self._locked += any(pid in threads for pid in _locking())
+        self._locked += not pids.isdisjoint(_locking())
+
+    def _tree(self, pid: int) -> Iterator[int]:
+        """A process and those below it."""
+        yield pid
+        for child in self._reader.children(pid, every_thread=True):
+            yield from self._tree(child)
 
     @property
     def cpu_s(self) -> float:
@@ -81,31 +88,11 @@ def more_of_it(pairs: Sequence[ProofPair]) -> str | None:
 
 def _locking() -> Iterator[int]:
     """The processes that hold a lock for themselves, as /proc/locks lists them (proc_locks(5))."""
-    for line in _read("/proc/locks").splitlines():
+    try:
+        lines = Path("/proc/locks").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return
+    for line in lines:
         fields = line.split()
         if len(fields) > 4 and fields[3] == "WRITE":  # one that waits has an arrow in front
             yield int(fields[4])
-
-
-def _tree(pid: int) -> Iterator[tuple[int, int]]:
-    """A process and those below it, each with how many threads it has."""
-    threads = _listed(f"/proc/{pid}/task")
-    yield pid, len(threads)
-    for thread in threads:
-        for child in _read(f"/proc/{pid}/task/{thread}/children").split():
-            yield from _tree(int(child))
-
-
-def _listed(folder: str) -> list[str]:
-    try:
-        return os.listdir(folder)
-    except OSError:  # gone by now
-        return []
-
-
-def _read(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read()
-    except OSError:
-        return ""
