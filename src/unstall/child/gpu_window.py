@@ -27,6 +27,11 @@ EVENT_STEPS = 10
 
 _OF_PROFILERS = ("NSYS_PROFILING_SESSION_ID", "CUDA_INJECTION64_PATH", "ROCPROFILER_LIBRARY_CTOR")
 """Variables that Nsight Systems, other tools of CUPTI's and ROCm's profiler set for what they watch."""
+_LETS_GO = "TEARDOWN_CUPTI"
+"""With 1 in it, torch's profiler detaches from the driver at its end (pytorch/kineto#1264). It would stay, and each
+launch of the rest of the run take longer, by a fifth and more on an H100 (docs/gpu-check.md)."""
+_SAFE_SINCE = (12, 6)
+"""The first CUDA in which a program with CUDA graphs of its own outlives that (pytorch/pytorch#150957)."""
 _SEAMS_TO_LEARN = 40
 """Seams after which the surest of them counts the steps."""
 
@@ -51,6 +56,7 @@ class WindowRecorder:
         self._profiler: Any = None
         self._profiled = 0
         self._began = 0.0
+        self._lets_go = False
         self._guards: list[tuple[Any, str, Any]] = []
         self._done = False
 
@@ -108,6 +114,9 @@ class WindowRecorder:
         )
         self._guard(torch)
         atexit.register(self._stop, write=False)
+        self._lets_go = _LETS_GO not in os.environ and _cuda_version(torch) >= _SAFE_SINCE
+        if self._lets_go:
+            os.environ[_LETS_GO] = "1"
         self._profiler.start()
         self._stage = self._step
 
@@ -124,6 +133,8 @@ class WindowRecorder:
         profiler, self._profiler = self._profiler, None
         if profiler is not None:
             profiler.stop()
+            if self._lets_go:
+                os.environ.pop(_LETS_GO, None)
             if write:
                 path = os.path.join(self._child.directory, f"gpu-{os.getpid()}.json")
                 profiler.export_chrome_trace(path)
@@ -166,6 +177,11 @@ def _step_kind(name: str) -> Tick | None:
     """The kind of step that a seam's calls may mark; kinds are in order, the surest first."""
     seam = seam_of(name, seams.all_seams())
     return seam.counts if seam is not None and seam.drives_loop else None
+
+
+def _cuda_version(torch: Any) -> tuple[int, ...]:
+    """That torch was built for; nothing where it was built for none."""
+    return tuple(int(part) for part in (torch.version.cuda or "").split(".") if part.isdigit())
 
 
 def _cuda_in_use() -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 
 from unstall.optimize import thresholds as rounding
 from unstall.optimize.sameness import Limits
-from unstall.prove import accounts, echoes, repeated, stored, thresholds
+from unstall.prove import accounts, echoes, renamed_state, repeated, stored, thresholds
 from unstall.prove.echoes import Echo
 from unstall.prove.effects import STDERR, Effects, EffectsComparison, words_differ
 from unstall.prove.runner import WholeRun
@@ -67,14 +67,18 @@ class Comparer:
         """
         if changed.effects.status != original.effects.status:
             self.judge(EffectsComparison([original.effects]).first(changed.effects), where)
+        renamed = renamed_state.between(original, changed)
+        original, changed = (renamed_state.without(renamed, run) for run in (original, changed))
+        if renamed:
+            self.known_by += [renamed_state.NOTE] * (renamed_state.NOTE not in self.known_by)
         is_exact = agree(original, changed)
         self._judge_counts(original, changed, is_exact=is_exact and is_whole, where=where)
-        again = [] if is_exact else [self.runs.original(plan)]
+        again = [] if is_exact else [renamed_state.without(renamed, self.runs.original(plan))]
         if not is_exact:
             self.judge(_structure(original, changed, again[0]), where)
         if not is_exact and self.sameness != "reduced":
             self.log("how far rounding goes")
-            again += self.runs.perturbed(plan)
+            again += [renamed_state.without(renamed, run) for run in self.runs.perturbed(plan)]
             verdict = Limits(original.tensors, [run.tensors for run in again]).judge(changed.tensors)
             if verdict.sameness == "close":
                 self._at_most("close")
@@ -154,17 +158,32 @@ class Comparer:
         if not any(self._comparison([first]).first(other) for other in others):
             self.judge(self._comparison([original.effects]).first(changed.effects), repeated.WHERE)
 
-    def in_effects(self, plan: Mapping[str, Any], original: WholeRun, changed: WholeRun) -> Difference | None:
-        """What a run leaves otherwise than the original's, if that leaves the same once more."""
-        comparison = self._comparison([original.effects])
-        difference = comparison.first(changed.effects)
+    def in_effects(
+        self,
+        plan: Mapping[str, Any],
+        original: Effects,
+        changed: Effects,
+        *,
+        of: Callable[[Effects], Effects] = lambda effects: effects,
+    ) -> Difference | None:
+        """What a run leaves otherwise than the original's, if that leaves the same once more; both may fail.
+
+        Args:
+            plan: of the runs.
+            original: what the original has left.
+            changed: what the changed program has.
+            of: what of it is compared, for more runs of the original.
+        """
+        comparison = self._comparison([original])
+        difference = comparison.first(changed)
         if difference is not None and difference.kind == "values" and self.sameness == "close":
             runs = self.runs.perturbed(plan)  # how far rounding goes depends on the data
-            comparison = self._comparison([original.effects], [(original.effects, run.effects) for run in runs])
-            difference = comparison.first(changed.effects)
-        if difference is None or comparison.first(self.runs.original(plan).effects) is not None:
+            comparison = self._comparison([original], [(original, of(run.effects)) for run in runs])
+            difference = comparison.first(changed)
+        if difference is None:
             return None
-        return difference
+        again = self.runs.may_fail(self.runs.sides.original, plan)
+        return difference if comparison.first(of(again.effects)) is None else None
 
     def note_errors(self, pairs: Sequence[ProofPair]) -> None:
         """Say where other words go to stderr: logs of metrics do, and so do warnings that an honest change ends."""

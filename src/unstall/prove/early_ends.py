@@ -19,6 +19,10 @@ _LOOPS = (ast.For, ast.While, ast.AsyncFor)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _CONDITIONS = (ast.If, ast.IfExp, ast.While)
 _SIMPLE = (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign)
+_DEFINED = (ast.FunctionDef, ast.AsyncFunctionDef)
+_YIELDS = (ast.Yield, ast.YieldFrom)
+_ENDS = (ast.Return, ast.Break)
+_SIMPLE_OR_RETURN = (*_SIMPLE, ast.Return)
 _ENDING = frozenset(("takewhile", "iter"))
 """Functions whose result ends on a condition; ``iter`` where it is given one."""
 _EXITS = frozenset(("exit", "quit", "_exit", "abort"))
@@ -61,7 +65,7 @@ def first(
                     f"no run reached {Path(path).name}:{statement.lineno} ({_words(statement)}), where the training "
                     "would end or leave steps out"
                 )
-        for head in _heads(tree, known, path, step_lines):
+        for head in [*_heads(tree, known, path, step_lines), *_heads_elsewhere(tree, known, path, step_lines, reached)]:
             if head.lineno in changed:
                 return (
                     f"no run ended the training sooner, which {Path(path).name}:{head.lineno} ({_words(head)}) may do"
@@ -85,6 +89,78 @@ def _heads(tree: ast.AST, known: frozenset[str], path: str, step_lines: StepLine
             yield loop
 
 
+def _heads_elsewhere(
+    tree: ast.AST, known: frozenset[str], path: str, step_lines: StepLines, reached: frozenset[tuple[str, int]]
+) -> Iterator[ast.stmt]:
+    """What gives the training's loops what they go through, or says how long they do, and may end on a new condition.
+
+    A queue that is worked off ends for one reason, and does so in each run.
+    """
+    functions = _functions_of(tree)
+    loops = [node for node in ast.walk(tree) if isinstance(node, _LOOPS) and _holds(node, path, step_lines)]
+    heads = [loop.test if isinstance(loop, ast.While) else loop.iter for loop in loops]
+    named = {name for head in heads for name in _names(head)}
+    for name in sorted(_reachable(named, functions)):
+        for function in (below for place in functions[name] for below in ast.walk(place)):
+            if isinstance(function, _DEFINED):
+                gives = any(isinstance(below, _YIELDS) for below in ast.walk(function))
+                ends = _ENDS if gives or function.name in named else ()
+                for statement in ast.walk(function):
+                    yield from _endings(statement, ends, known, path, reached)
+
+
+def _endings(
+    statement: ast.AST, ends: tuple[type, ...], known: frozenset[str], path: str, reached: frozenset[tuple[str, int]]
+) -> Iterator[ast.stmt]:
+    """A statement, or what is in it, that ends what a function gives on a condition that is not known.
+
+    ``ends``: statements that do, beside ``raise StopIteration``.
+    """
+    if isinstance(statement, ast.If) and ast.unparse(statement.test) not in known:
+        for below in (each for each in ast.walk(statement) if isinstance(each, ast.stmt)):
+            stops = isinstance(below, ast.Raise) and "StopIteration" in ast.unparse(below)
+            if (stops or isinstance(below, ends)) and (path, below.lineno) not in reached:
+                yield below
+    elif isinstance(statement, ast.While):
+        if _goes_on_while_both(statement) and ast.unparse(statement.test) not in known:
+            yield statement
+    elif isinstance(statement, ast.stmt) and _gives_what_ends(statement) and ast.unparse(statement) not in known:
+        yield statement
+
+
+def _gives_what_ends(statement: ast.AST) -> bool:
+    value = statement.value if isinstance(statement, _SIMPLE_OR_RETURN) else None
+    return value is not None and _ends_on_condition(value)
+
+
+def _functions_of(tree: ast.AST) -> Mapping[str, Sequence[ast.stmt]]:
+    """Functions and classes of a file by their names."""
+    found: dict[str, list[ast.stmt]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, (*_DEFINED, ast.ClassDef)):
+            found.setdefault(node.name, []).append(node)
+    return found
+
+
+def _names(node: ast.AST) -> set[str]:
+    """Names of what is used in it, and of what is called on something."""
+    below = [*ast.walk(node)]
+    calls = {_called(each) for each in below if isinstance(each, ast.Call)}
+    return calls | {each.id for each in below if isinstance(each, ast.Name)}
+
+
+def _reachable(names: set[str], functions: Mapping[str, Sequence[ast.stmt]]) -> set[str]:
+    """Of these functions, those with one of these names, and all that they use."""
+    found: set[str] = set()
+    left = [name for name in names if name in functions]
+    while left:
+        name = left.pop()
+        if name not in found:
+            found.add(name)
+            left += [used for function in functions[name] for used in _names(function) if used in functions]
+    return found
+
+
 def _ends_on_condition(iterated: ast.expr) -> bool:
     return any(
         isinstance(node, ast.Call) and _called(node) in _ENDING and len(node.args) == 2 for node in ast.walk(iterated)
@@ -92,11 +168,14 @@ def _ends_on_condition(iterated: ast.expr) -> bool:
 
 
 def _guards(tree: ast.AST, known: frozenset[str], path: str, step_lines: StepLines) -> Iterator[ast.stmt]:
-    """New conditions for a step, inside a loop of the training: ``if``, ``match``, or one within a statement."""
-    for loop in ast.walk(tree):
-        if not (isinstance(loop, _LOOPS) and _holds(loop, path, step_lines)):
-            continue
-        for node in ast.walk(loop):
+    """New conditions for a step, inside a loop of the training, or in what is called there: ``if``, ``match``, or one
+    within a statement.
+    """
+    functions = _functions_of(tree)
+    loops = [node for node in ast.walk(tree) if isinstance(node, _LOOPS) and _holds(node, path, step_lines)]
+    inside = _reachable({name for loop in loops for statement in loop.body for name in _names(statement)}, functions)
+    for place in [*loops, *(function for name in sorted(inside) for function in functions[name])]:
+        for node in ast.walk(place):
             if isinstance(node, ast.If):
                 bodies, is_known = node.body, ast.unparse(node.test) in known
             elif isinstance(node, ast.Match):
@@ -140,6 +219,12 @@ def _leaving(tree: ast.AST, known: frozenset[str]) -> Iterator[tuple[ast.stmt, l
     yield from walk(tree, [], False)
 
 
+def _goes_on_while_both(loop: ast.While) -> bool:
+    """Whether it gives on what it goes through, as long as one thing holds and another."""
+    gives = any(isinstance(below, _YIELDS) for below in ast.walk(loop))
+    return gives and isinstance(loop.test, ast.BoolOp) and isinstance(loop.test.op, ast.And)
+
+
 def _leaves(statement: ast.stmt) -> bool:
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         return _called(statement.value) in _EXITS
@@ -160,6 +245,8 @@ def _conditions(tree: ast.AST) -> frozenset[str]:
         if isinstance(node, (ast.For, ast.AsyncFor)):
             known.add(ast.unparse(node.iter))
         if isinstance(node, ast.Match) or (isinstance(node, _SIMPLE) and _chooses(node)):
+            known.add(ast.unparse(node))
+        if _gives_what_ends(node):
             known.add(ast.unparse(node))
     return frozenset(known)
 

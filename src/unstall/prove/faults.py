@@ -19,6 +19,7 @@ from unstall.records.proof import Difference
 
 _LATE = 0.78  # when two of three epochs are over, or three of four
 _EARLY = 0.5  # when there is something that an earlier validation has left
+_ORPHANED_S = 12.0  # torch's loader workers look for their parent every five
 _FEWER = 2  # lines that may be on their way where something fails
 
 
@@ -31,6 +32,8 @@ class Fault(NamedTuple):
     """In words that follow "not the same"."""
     compares_files: bool = True
     """Whether the same files must be there: one that is cut off may be another's, under a name for a while."""
+    outlives_s: float | None = None
+    """How long processes that it has started may go on after its end; None where that is not asked."""
 
 
 def faults_of(original: WholeRun) -> Iterator[Fault]:
@@ -56,6 +59,9 @@ def faults_of(original: WholeRun) -> Iterator[Fault]:
     if largest > 1:
         plan = {"fault": {"kind": "cut", "bytes": largest // 2}}
         yield Fault(plan, " where the disk has no room for half of its largest file of numbers", compares_files=False)
+    # What is written when it ends is lost with it, in the original as well.
+    plan = {**_plan("kill", late, mode), "outlives": {"seconds": _ORPHANED_S}}
+    yield Fault(plan, " where it is killed late in the run", compares_files=False, outlives_s=_ORPHANED_S)
 
 
 def _plan(kind: str, call: int, mode: str) -> Mapping[str, Any]:
@@ -86,6 +92,20 @@ def first_difference(original: Effects, changed: Effects, fault: Fault) -> Diffe
         if path not in before and content.text is None and content.size > 0:
             return Difference(kind="effects", place=path, detail="is written, which it was not")
     return None
+
+
+def goes_on(original: WholeRun, changed: WholeRun, fault: Fault) -> str | None:
+    """In words, that a process of the changed program alone does not notice its end."""
+    limit = fault.outlives_s
+    if limit is None or original.outlived_s >= limit or changed.outlived_s < limit:
+        return None
+    return f"a process of it goes on for {limit:.0f} s and more{fault.where}, and the original's do not"
+
+
+def of_numbers(effects: Effects) -> Effects:
+    """The files of numbers alone."""
+    contents = {path: each for path, each in effects.contents.items() if each.text is None and each.size > 0}
+    return Effects(0, "", contents)
 
 
 def other_numbers(original: Effects, changed: Effects) -> Difference | None:

@@ -10,10 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from unstall.prove import calls, early_ends, hidden_errors, reached, thresholds, volume
+from unstall.prove import calls, early_ends, hidden_errors, raised, reached, thresholds, volume
 from unstall.prove.runner import WholeRun
 from unstall.prove.runs import ProofEnded, Runs, other_seeds, reseeded
 from unstall.prove.trees import Sides
+from unstall.records.proof import Difference
 
 Lines = Mapping[str, Sequence[int]]
 
@@ -49,6 +50,7 @@ class Follower:
         self._refuse_results_known(own, others)
         places = own.reached.union(*(other.reached for other in others))
         self._refuse_what_never_came(lines, places, own)
+        self._refuse_errors_untold(lines, own)
         return [*unreached, *reached.never(self.sides, lines, places)]
 
     def _refuse_more_and_more(self, runs: Sequence[WholeRun]) -> None:
@@ -90,6 +92,17 @@ class Follower:
         for reason in (early, hidden):
             if reason is not None:
                 raise ProofEnded("inconclusive", reason)
+
+    def _refuse_errors_untold(self, lines: Lines, own: WholeRun) -> None:
+        """Raise ProofEnded where an error in a function ends the original, and not the changed program."""
+        for where, plan in raised.plans(self.sides, lines, own.calls):
+            original = self.runs.may_fail(self.sides.original, plan)
+            if original.timed_out or not original.effects.status:
+                continue
+            changed = self.runs.may_fail(self.sides.changed, plan)
+            if raised.is_hidden(original, changed):
+                code = Difference(kind="effects", place="exit code", detail=f"0 instead of {original.effects.status}")
+                raise ProofEnded("different", f"it does not do the same{where}: {code}", first_difference=code)
 
     def _under_others(self, lines: Lines, own: WholeRun) -> Iterator[WholeRun]:
         """Runs under other seeds: more and more of them, as long as the program's own are told from all."""

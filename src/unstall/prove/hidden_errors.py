@@ -14,6 +14,9 @@ from unstall.prove.trees import Sides
 
 _FOR_OTHER_VERSIONS = frozenset(("ImportError", "ModuleNotFoundError", "AttributeError", "StopIteration"))
 """What is caught where something is not there, which no run on this machine need show."""
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_LOOPS = (ast.For, ast.While, ast.AsyncFor)
+_EXITS = ("__exit__", "__aexit__")
 
 
 def first(sides: Sides, lines: Mapping[str, Sequence[int]], reached: frozenset[tuple[str, int]]) -> str | None:
@@ -41,9 +44,9 @@ def first(sides: Sides, lines: Mapping[str, Sequence[int]], reached: frozenset[t
     return None
 
 
-def _hiding(tree: ast.AST) -> Iterator[ast.ExceptHandler | ast.With | ast.Call]:
-    """Handlers that raise nothing themselves, what is done under ``contextlib.suppress``, and errors of other threads
-    and tasks that are asked for instead of raised.
+def _hiding(tree: ast.AST) -> Iterator[ast.ExceptHandler | ast.stmt | ast.Call]:
+    """Handlers that raise nothing themselves, what is done under ``contextlib.suppress``, what leaves a ``finally`` or
+    lets a context manager drop errors, and errors of other threads and tasks that are asked for instead of raised.
     """
     for node in ast.walk(tree):
         if isinstance(node, ast.ExceptHandler):
@@ -52,6 +55,31 @@ def _hiding(tree: ast.AST) -> Iterator[ast.ExceptHandler | ast.With | ast.Call]:
                 yield node
         elif isinstance(node, (ast.With, ast.Call)) and _is_quiet(node):
             yield node
+        elif isinstance(node, ast.Try):
+            yield from (each for statement in node.finalbody for each in _leaving(statement))
+        elif isinstance(node, _FUNCTIONS) and node.name in _EXITS:
+            yield from (each for each in _own(node) if isinstance(each, ast.Return) and _may_be_true(each.value))
+
+
+def _leaving(statement: ast.stmt) -> Iterator[ast.stmt]:
+    """What leaves a ``finally``, and drops the error that has led there."""
+    nodes = [statement, *_own(statement)]
+    in_loops = {id(below) for node in nodes if isinstance(node, _LOOPS) for below in ast.walk(node)}
+    for node in nodes:
+        if isinstance(node, ast.Return) or (isinstance(node, (ast.Break, ast.Continue)) and id(node) not in in_loops):
+            yield node
+
+
+def _own(node: ast.AST) -> Iterator[ast.AST]:
+    """All below it, but for what is in functions there."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, (*_FUNCTIONS, ast.Lambda)):
+            yield child
+            yield from _own(child)
+
+
+def _may_be_true(value: ast.expr | None) -> bool:
+    return value is not None and not (isinstance(value, ast.Constant) and not value.value)
 
 
 def _is_quiet(node: ast.With | ast.Call) -> bool:

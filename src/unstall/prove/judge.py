@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from unstall.optimize import thresholds as rounding
-from unstall.prove import accounts, machine_use, passing_files, refusals, saves, scratch, thresholds
+from unstall.prove import accounts, machine_use, passing_files, refusals, reproducible, saves, scratch, thresholds
 from unstall.prove.comparing import Comparer
 from unstall.prove.following import Follower
 from unstall.prove.growth import growing
@@ -39,7 +39,7 @@ from unstall.records.proof import Proof, ProofRatio
 
 _RUNS_WATCHED_LATER = 4  # as they are, and under other seeds
 _RUNS_AT_THE_END = (
-    12  # ten halves that end early, four with other data, one over what was left, one elsewhere, two followed
+    15  # sixteen halves that end early, four with other data, one over what was left, one elsewhere, two followed
 )
 _NOTHING_SEEN = "neither losses nor outputs of models were seen: what it leaves behind is compared alone"
 _FIXED_SEEDS = "the program's seeds cannot be changed from outside: it was compared under its own alone"
@@ -314,6 +314,7 @@ class Judge:
         reason = (
             scratch.shared_by_runs(both, self.sides)
             or passing_files.missing(both)
+            or reproducible.lost(self.pairs)
             or machine_use.more_of_it(self.pairs)
         )
         if reason is not None:

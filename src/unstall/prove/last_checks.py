@@ -62,15 +62,22 @@ class LastChecks:
                 endless = Difference(kind="effects", place="end of the run", detail="it has none")
                 self.comparer.judge(endless, fault.where)
             self.comparer.judge(faults.first_difference(original.effects, changed.effects, fault), fault.where)
-            if fault.compares_files and self.comparer.sameness == "exact":
+            if fault.compares_files:
                 self._compare_numbers(fault, original, changed)
+            reason = faults.goes_on(original, changed, fault)
+            if reason is not None:
+                raise ProofEnded("inconclusive", reason)
             compared = "exit code, and lines and files that are there" if fault.compares_files else "exit code"
             self.comparer.known_by.append(f"{compared}{fault.where}")
 
     def _compare_numbers(self, fault: faults.Fault, original: WholeRun, changed: WholeRun) -> None:
         """What was saved by then must hold the same numbers, if it does so in the original once more."""
+        if self.comparer.sameness == "close":
+            files = [faults.of_numbers(run.effects) for run in (original, changed)]
+            self.comparer.judge(self.comparer.in_effects(fault.plan, *files, of=faults.of_numbers), fault.where)
+            return
         difference = faults.other_numbers(original.effects, changed.effects)
-        if difference is not None:
+        if difference is not None and self.comparer.sameness == "exact":
             again = self.runs.may_fail(self.runs.sides.original, fault.plan)
             if faults.other_numbers(original.effects, again.effects) is None:
                 self.comparer.judge(difference, fault.where)
@@ -87,7 +94,7 @@ class LastChecks:
                 continue
             reason = damaged.ends_otherwise(original, changed)
             if not reason and not original.effects.status and self.comparer.sameness != "reduced":
-                difference = self.comparer.in_effects(data.plan, original, changed)
+                difference = self.comparer.in_effects(data.plan, original.effects, changed.effects)
                 reason = f"it does not do the same ({difference})" if difference is not None else ""
             if reason:
                 raise ProofEnded("inconclusive", f"{reason}{data.where}")

@@ -1,4 +1,5 @@
-"""What a run takes of the machine while it is under way, seen from outside: the cores' time, threads, locks on files.
+"""What a run takes of the machine while it is under way, seen from outside: the cores' time, threads, open files,
+addresses, locks on files.
 
 A result that is the same is none the better for processes that keep all cores at work beside it, and a program that
 holds a lock to its end has the next one wait.
@@ -6,8 +7,11 @@ holds a lock to its end has the next one wait.
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
@@ -18,6 +22,7 @@ from unstall.prove import thresholds
 if TYPE_CHECKING:
     from unstall.prove.timing import ProofPair
 
+_SOCKET = "socket:["
 _EACH_S = 0.25  # a look is some fifty microseconds for each process
 
 
@@ -29,8 +34,11 @@ class MachineUse:
         self._cpu_s: dict[int, float] = {}
         """Of each process, when it was seen last."""
         self._looks = self._locked = 0
-        self.most_threads = 0
+        self.most_threads = self.most_descriptors = 0
         """At once, of all processes."""
+        self.addresses: set[str] = set()
+        """Of their sockets."""
+        self._waited_for_s = 0.0
         self._next = 0.0
         self._reader = ProcessReader()
 
@@ -46,8 +54,27 @@ class MachineUse:
             cpu_s = self._reader.cpu_s(pid)
             if cpu_s is not None:
                 self._cpu_s[pid] = cpu_s
+        self._note_descriptors(pids)
         self._looks += 1
         self._locked += not pids.isdisjoint(_locking())
+
+    def end(self, cpu_s: float) -> None:
+        """The process has ended, with so many core-seconds of its own and of all that it has waited for."""
+        self._waited_for_s = cpu_s
+
+    def _note_descriptors(self, pids: Iterable[int]) -> None:
+        count = 0
+        networks: dict[str, tuple[int, set[str]]] = {}
+        for pid in pids:
+            descriptors = _descriptors(pid)
+            count += len(descriptors)
+            sockets = {name[len(_SOCKET) : -1] for name in descriptors if name.startswith(_SOCKET)}
+            if sockets:
+                _, inodes = networks.setdefault(_network(pid), (pid, set()))
+                inodes |= sockets
+        self.most_descriptors = max(self.most_descriptors, count)
+        for pid, inodes in networks.values():
+            self.addresses.update(address for inode, address in _addresses(pid) if inode in inodes)
 
     def _tree(self, pid: int) -> Iterator[int]:
         """A process and those below it."""
@@ -57,8 +84,8 @@ class MachineUse:
 
     @property
     def cpu_s(self) -> float:
-        """Core-seconds of all processes that were seen."""
-        return sum(self._cpu_s.values())
+        """Core-seconds of all processes that were seen, or, where that is more, of those that were waited for."""
+        return max(sum(self._cpu_s.values()), self._waited_for_s)
 
     @property
     def locked(self) -> float:
@@ -80,10 +107,65 @@ def more_of_it(pairs: Sequence[ProofPair]) -> str | None:
     least = min(pair.changed.most_threads for pair in pairs)
     if least > max(thresholds.MANY_THREADS, thresholds.MORE_THREADS * most):
         return f"it has {least} threads at once, and the original {most}"
+    most = max(pair.original.most_descriptors for pair in pairs)
+    least = min(pair.changed.most_descriptors for pair in pairs)
+    if least > max(thresholds.MANY_DESCRIPTORS, thresholds.MORE_DESCRIPTORS * most):
+        return f"it has {least} files open at once, and the original {most}"
+    address = _fixed_address(pairs)
+    if address is not None:
+        return f"it uses {address} in each run, which two at a time cannot, and the original does not"
     always = all(pair.changed.locked > thresholds.HOLDS_LOCK for pair in pairs)
     if always and not any(pair.original.locked > thresholds.HOLDS_LOCK for pair in pairs):
         return "it holds a lock on a file for much of the run, for which another run would wait"
     return None
+
+
+def _fixed_address(pairs: Sequence[ProofPair]) -> str | None:
+    """An address that two runs of the changed program have had, and none of the original: a free one is another each
+    time.
+    """
+    seen = Counter(address for pair in pairs for address in pair.changed.addresses)
+    before = set().union(*(pair.original.addresses for pair in pairs))
+    return min((address for address, runs in seen.items() if runs > 1 and address not in before), default=None)
+
+
+def _descriptors(pid: int) -> list[str]:
+    """What a process has open; nothing once it is gone."""
+    names = []
+    with suppress(OSError):
+        for name in os.listdir(f"/proc/{pid}/fd"):
+            with suppress(OSError):
+                names.append(os.readlink(f"/proc/{pid}/fd/{name}"))
+    return names
+
+
+def _network(pid: int) -> str:
+    """The network that a process is in (namespaces(7))."""
+    try:
+        return os.readlink(f"/proc/{pid}/ns/net")
+    except OSError:
+        return ""
+
+
+def _addresses(pid: int) -> Iterator[tuple[str, str]]:
+    """(inode, address) of the sockets in a process' network: ports, and names of local ones (proc(5))."""
+    for kind in ("tcp", "tcp6", "udp", "udp6"):
+        for fields in _rows(f"/proc/{pid}/net/{kind}"):
+            port = int(fields[1].rpartition(":")[2], 16)
+            if port:
+                yield fields[9], f"{kind.rstrip('6')} port {port}"
+    for fields in _rows(f"/proc/{pid}/net/unix"):
+        if len(fields) > 7 and fields[7].startswith("@"):  # one with a path is a file, and looked at as such
+            yield fields[6], f"the local address {fields[7]}"
+
+
+def _rows(path: str) -> Iterator[list[str]]:
+    """The fields of each line but the first."""
+    try:
+        text = Path(path).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return
+    yield from (line.split() for line in text.splitlines()[1:])
 
 
 def _locking() -> Iterator[int]:

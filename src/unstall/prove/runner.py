@@ -8,6 +8,7 @@ finds what another one has computed.
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
 import shutil
@@ -78,8 +79,14 @@ class WholeRun:
     """Core-seconds of all its processes that were seen."""
     most_threads: int = 0
     """At once, of all its processes, as far as that was seen."""
+    most_descriptors: int = 0
+    """Open at once, in all its processes, as far as that was seen."""
+    addresses: frozenset[str] = frozenset()
+    """Of its sockets, as far as they were seen: ports, and names."""
     locked: float = 0.0
     """Share of the run in which it held a lock on a file for itself."""
+    raised: bool = False
+    """Whether a call of a function has failed, where that was asked for."""
     damaged: str | None = None
     """Which sample was another, where that was asked for."""
     outlived_s: float = 0.0
@@ -117,7 +124,8 @@ class SandboxedRunner:
             process = subprocess.Popen(words, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=errors)
             try:
                 stops, use = bool(plan.get("clock", {}).get("steps")), MachineUse(process.pid)
-                memory, ended, timed_out = self._wait(process, use, began + timeout, stops=stops)
+                outlives_s = float(plan.get("outlives", {}).get("seconds", math.inf))
+                memory, ended, timed_out = self._wait(process, use, began + timeout, outlives_s, stops=stops)
                 seconds = time.monotonic() - began
             except BaseException:  # Ctrl-C
                 self._end(process)
@@ -155,7 +163,10 @@ class SandboxedRunner:
             files=left,
             cpu_s=use.cpu_s,
             most_threads=use.most_threads,
+            most_descriptors=use.most_descriptors,
+            addresses=frozenset(use.addresses),
             locked=use.locked,
+            raised=_json(self.slot / "raised.json") is True,
             damaged=_json(self.slot / "damaged.json"),
             outlived_s=began + seconds - ended,
         )
@@ -163,12 +174,17 @@ class SandboxedRunner:
         return run
 
     def _wait(
-        self, process: subprocess.Popen[bytes], use: MachineUse, deadline: float, *, stops: bool
+        self, process: subprocess.Popen[bytes], use: MachineUse, deadline: float, outlives_s: float, *, stops: bool
     ) -> tuple[float, float, bool]:
         """Wait until the program and all that it started has ended: its peak memory, when it ended itself, and whether
         time ran out.
 
-        ``stops``: the child side stops the program after some steps; one that goes on is ended.
+        Args:
+            process: the program, or what runs it.
+            use: is asked to look now and then.
+            deadline: all is ended then.
+            outlives_s: after how many seconds what it started is ended.
+            stops: the child side stops the program after some steps; one that goes on is ended.
         """
         memory, stopped = 0.0, None
         while True:
@@ -176,6 +192,7 @@ class SandboxedRunner:
             if pid:
                 process.returncode = os.waitstatus_to_exitcode(status)
                 memory = usage.ru_maxrss * 1024.0
+                use.end(usage.ru_utime + usage.ru_stime)
                 break
             now = time.monotonic()
             if stops and stopped is None and (self.slot / "clock.json").exists():
@@ -189,9 +206,10 @@ class SandboxedRunner:
             time.sleep(_POLL_S)
         ended = time.monotonic()
         while self.sandbox.running():
-            if time.monotonic() > deadline:
+            now = time.monotonic()
+            if now > deadline or now - ended > outlives_s:
                 self._end(process)
-                return memory, ended, True
+                return memory, ended, now > deadline
             time.sleep(_POLL_S)
         return memory, ended, False
 

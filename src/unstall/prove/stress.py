@@ -1,7 +1,8 @@
 """Whether a loss of the changed program tells as well as the original's that a training goes astray.
 
 There outputs of models grow large, or are no numbers any more. A loss that overflows before the original's does is
-wrong; one that stays small, or a number, hides what has happened, and stops teaching anything.
+wrong; one that stays small, or a number, hides what has happened, and stops teaching anything. So do weights that stay
+numbers where the original's are none any more: gradients that were no numbers are set to zero, say.
 """
 
 from __future__ import annotations
@@ -26,11 +27,16 @@ class Stress(NamedTuple):
     """In words that follow "not the same"."""
     tells_less: Callable[[ObservedTensor, ObservedTensor], str]
     """In words, in what the changed program's loss, the second, does; nothing where it does not."""
+    reaches_weights: bool = False
+    """Whether it is asked of the weights after the step as well."""
 
 
 def first_difference(original: WholeRun, changed: WholeRun, stress: Stress) -> Difference | None:
-    """The first loss of the first step that tells less than the original's."""
-    for before, after in zip(_losses(original), _losses(changed)):
+    """The first loss of the first step, or weight after it, that tells less than the original's."""
+    pairs = [*zip(_losses(original), _losses(changed))]
+    if stress.reaches_weights:
+        pairs += zip(_weights(original), _weights(changed))
+    for before, after in pairs:
         detail = stress.tells_less(before, after) if before.is_like(after) else ""
         if detail:
             return Difference(kind="values", place=before.place, detail=detail)
@@ -58,7 +64,7 @@ STRESSES = (
         f" where a model's outputs are {thresholds.STRESS:,.0f} times as large",
         _of_large_outputs,
     ),
-    Stress({"stress": {"nan": True}}, " where a model gives what is not a number", _of_no_numbers),
+    Stress({"stress": {"nan": True}}, " where a model gives what is not a number", _of_no_numbers, True),
 )
 _LOSS = "loss."
 
@@ -70,6 +76,11 @@ def has_losses(run: WholeRun) -> bool:
 
 def _losses(run: WholeRun) -> list[ObservedTensor]:
     return [tensor for tensor in run.tensors if tensor.what.startswith(_LOSS) and not tensor.step]
+
+
+def _weights(run: WholeRun) -> list[ObservedTensor]:
+    """After the first step."""
+    return [tensor for tensor in run.tensors if tensor.is_weights and tensor.step == 1]
 
 
 def _is_finite(tensor: ObservedTensor) -> bool:

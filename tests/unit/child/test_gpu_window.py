@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import types
 
@@ -78,6 +79,7 @@ def torch(monkeypatch):
     Event.made = 0
     module = types.SimpleNamespace(
         cuda=types.SimpleNamespace(is_initialized=lambda: True, is_current_stream_capturing=lambda: False, Event=Event),
+        version=types.SimpleNamespace(cuda="13.0"),
         autograd=types.SimpleNamespace(
             _profiler_enabled=lambda: False, profiler=types.SimpleNamespace(profile=type("profile", (Legacy,), {}))
         ),
@@ -200,3 +202,21 @@ def test_it_can_be_turned_off(tmp_path):
     child = Child(tmp_path, steps=0)
     gpu_window.install(child)
     assert child.on_control is None
+
+
+@pytest.mark.parametrize(
+    ("cuda", "own", "while_it_runs"),
+    [("13.0", None, "1"), ("12.6", None, "1"), ("12.4", None, None), (None, None, None), ("13.0", "0", "0")],
+)
+def test_the_profiler_lets_go_of_the_driver_where_that_is_safe(torch, tmp_path, monkeypatch, cuda, own, while_it_runs):
+    monkeypatch.delenv("TEARDOWN_CUPTI", raising=False)
+    if own is not None:
+        monkeypatch.setenv("TEARDOWN_CUPTI", own)
+    torch.version.cuda = cuda
+    child = Child(tmp_path)
+    gpu_window.install(child)
+    window = child.on_control.__self__
+    _steps(window, EVENT_STEPS + 4)
+    assert Profile.running is not None and os.environ.get("TEARDOWN_CUPTI") == while_it_runs
+    _steps(window, 8)
+    assert Profile.running is None and os.environ.get("TEARDOWN_CUPTI") == own

@@ -96,3 +96,62 @@ def test_a_step_below_a_case_is_named():
     step = "            match kind:\n                case 1:\n                    step(batch)"
     changed = BEFORE.replace("            step(batch)", step)
     assert "match kind" in early(changed, step_lines=[(str(TRAIN), 6)], steps_always=True)
+
+
+GIVES = """
+def epochs(count):
+    for epoch in range(count):
+        if {condition}:
+            {end}
+        yield epoch
+"""
+
+
+def headed(function, head="for epoch in epochs(3):"):
+    """The training's loop goes through what a function gives, which is the change's."""
+    return BEFORE.replace("for epoch in range(3):", head) + function
+
+
+@pytest.mark.parametrize("end", ["return", "break", "raise StopIteration"])
+def test_what_gives_the_epochs_may_end_on_a_new_condition(end):
+    reason = early(headed(GIVES.format(condition="losses[-1] < 0.1", end=end)))
+    assert reason == f"no run ended the training sooner, which train.py:11 ({end}) may do"
+
+
+@pytest.mark.parametrize(
+    ("condition", "end", "reached"),
+    [("done", "return", [11]), ("epoch > 9", "return", []), ("bad", "raise ValueError", [])],
+)
+def test_an_end_that_came_or_was_known_and_an_error_are_none(condition, end, reached):
+    assert early(headed(GIVES.format(condition=condition, end=end)), reached=reached) is None
+
+
+def test_what_a_function_gives_may_end_on_a_condition_itself():
+    function = "\ndef worth(losses):\n    return itertools.takewhile(lambda epoch: losses[-1] > 0.1, range(3))\n"
+    assert "sooner, which train.py:9 (return itertools.takewhile" in early(headed(function, "for epoch in worth(a):"))
+    both = "\ndef worth(losses):\n    while losses[-1] > 0.1 and left:\n        yield left.pop()\n"
+    assert "sooner, which train.py:9 (while losses" in early(headed(both, "for epoch in worth(a):"))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        "\ndef ahead(batches):\n    while pending:\n        yield pending.popleft().result()\n",
+        "\ndef ahead(batches):\n    for batch in batches:\n        if batch.is_pinned():\n            batch = batch.cuda()\n"
+        "        yield batch\n",
+    ],
+)
+def test_what_is_worked_off_ends_for_one_reason(function):
+    assert early(headed(function, "for epoch in ahead(range(3)):")) is None
+
+
+def test_a_new_condition_for_the_step_in_what_the_loop_calls_is_named():
+    changed = BEFORE + "\ndef step(batch):\n    if batch.ok:\n        optimizer.step()\n"
+    lines = {"step_lines": [(str(TRAIN), 4), (str(TRAIN), 10)], "reached": [9, 10], "steps_always": True}
+    assert early(changed, **lines) == "no run left a step out, which train.py:9 (if batch.ok) may do"
+
+
+def test_a_condition_around_the_whole_training_is_none():
+    changed = "if __name__ == '__main__':\n    main(loader)\n"
+    lines = {"step_lines": [(str(TRAIN), 4), (str(TRAIN), 8)], "reached": [8], "steps_always": True}
+    assert early(BEFORE + changed, **lines) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from made_up_proofs import TRAIN, prove, seeded
 
 from unstall.prove.calls import CalledFunction
@@ -110,3 +111,24 @@ def test_a_way_out_of_the_training_that_no_run_took_is_inconclusive():
 
     proof, _ = prove(seeded, changed, sides)
     assert proof.verdict == "inconclusive" and "train.py:4 (break)" in proof.reason
+
+
+READS = b"def read(path):\n    return load(path)\nrows = [read(path) for path in paths]\n"
+
+
+@pytest.mark.parametrize(("original", "changed", "verdict"), [(1, 0, "different"), (1, 1, "proven"), (0, 0, "proven")])
+def test_an_error_in_a_function_that_both_have_must_be_told(original, changed, verdict):
+    sides = Sides({TRAIN: READS}, {TRAIN: READS.replace(b"[read(path) for path in paths]", b"fill(read, paths)")})
+    read = CalledFunction(str(TRAIN), "read", 1)
+
+    def failing(plan, status, **given):
+        if "raised" not in plan:
+            return seeded(plan, calls={read: 12}, **given)
+        return seeded(plan, status=status, raised=True, **given)
+
+    proof, runs = prove(lambda plan: failing(plan, original), lambda plan: failing(plan, changed, seconds=5.0), sides)
+    assert proof.verdict == verdict
+    wanted = {"path": str(TRAIN), "name": "read", "call": 2}
+    assert [plan["raised"] for plan in runs.plans if "raised" in plan] == [wanted] * (1 + bool(original))
+    if verdict == "different":
+        assert proof.reason.endswith("where a call of read (train.py) fails: exit code: 0 instead of 1")

@@ -79,3 +79,21 @@ def test_errors_of_threads_that_are_asked_for_count_where_they_are_written(read,
 def test_what_is_suppressed_counts_where_it_is_written(caught, is_named):
     after = f"def read(paths):\n    with contextlib.suppress({caught}):\n        return load(paths)\n"
     assert (hidden(after, reached=[3]) is not None) == is_named
+
+
+@pytest.mark.parametrize(
+    ("end", "is_named"),
+    [("return rows", True), ("break", True), ("close()", False), ("for row in rows:\n                break", False)],
+)
+def test_leaving_a_finally_drops_the_error_that_led_there(end, is_named):
+    after = f"def read(path):\n    for path in paths:\n        try:\n            load(path)\n        finally:\n            {end}\n"
+    assert (hidden(after, reached=range(9)) is not None) == is_named
+
+
+@pytest.mark.parametrize(
+    ("value", "is_named"), [("True", True), ("self.quiet", True), ("False", False), ("None", False)]
+)
+def test_a_context_manager_of_its_own_may_drop_errors(value, is_named):
+    after = f"class Quiet:\n    def __exit__(self, *error):\n        return {value}\n"
+    assert (hidden(after, reached=[3]) is not None) == is_named
+    assert hidden(after.replace("__exit__", "leave")) is None

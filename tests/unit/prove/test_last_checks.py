@@ -28,7 +28,9 @@ def test_both_end_alike_where_a_call_of_the_model_fails():
     assert proof.verdict == "proven" and any("fails late in the run" in line for line in proof.known_by)
     faults = [plan["fault"] for plan in runs.plans if "fault" in plan]
     wanted = [{"call": 18, "kind": "error"}, {"call": 18, "kind": "interrupt"}, {"call": 1, "kind": "full"}]
-    wanted = [*({**fault, "mode": "train"} for fault in wanted), {"kind": "cut", "bytes": 4}]
+    wanted = [*wanted, {"call": 18, "kind": "kill"}]
+    wanted = [{**fault, "mode": "train"} for fault in wanted]
+    wanted.insert(3, {"kind": "cut", "bytes": 4})
     assert faults == [fault for fault in wanted for _ in range(2)]
 
 
@@ -169,7 +171,22 @@ def test_what_is_saved_beside_the_numbers_must_be_the_same_where_something_goes_
 
 def test_a_program_that_writes_no_files_is_not_given_a_full_disk():
     _, runs = prove(seeded, lambda plan: seeded(plan, seconds=5.0))
-    assert {plan["fault"]["kind"] for plan in runs.plans if "fault" in plan} == {"error", "interrupt"}
+    assert {plan["fault"]["kind"] for plan in runs.plans if "fault" in plan} == {"error", "interrupt", "kill"}
+
+
+@pytest.mark.parametrize(
+    ("original_s", "changed_s", "verdict"), [(0.1, 12.1, "inconclusive"), (12.1, 12.1, "proven"), (0.1, 5.2, "proven")]
+)
+def test_processes_that_do_not_notice_that_the_program_was_killed(original_s, changed_s, verdict):
+    def killed(plan, outlived_s, **given):
+        is_killed = plan.get("fault", {}).get("kind") == "kill"
+        assert plan.get("outlives") == ({"seconds": 12.0} if is_killed else None)
+        return ending(plan, outlived_s=outlived_s if is_killed else 0.0, **given)
+
+    proof, _ = prove(lambda plan: killed(plan, original_s), lambda plan: killed(plan, changed_s, seconds=5.0))
+    assert proof.verdict == verdict
+    if verdict == "inconclusive":
+        assert proof.reason.startswith("a process of it goes on for 12 s and more where it is killed late in the run")
 
 
 def test_an_interrupted_run_that_passes_for_a_whole_one_is_different():

@@ -41,3 +41,17 @@ def test_a_loss_that_is_a_number_where_the_originals_is_none_is_different():
 
 def test_outputs_are_no_losses():
     assert first_difference(run(3.0, "output.0"), run(np.inf, "output.0"), LARGE) is None
+
+
+@pytest.mark.parametrize(("after", "is_different"), [(0.5, True), (np.nan, False)])
+def test_weights_that_stay_numbers_where_the_originals_do_not_are_different(after, is_different):
+    def weighing(weight, step=1):
+        values = np.array([weight], np.float32).tobytes()
+        weights = ObservedTensor("weights.0.head.0", step, "float32", (1,), b"", values)
+        return WholeRun(1.0, False, 0.0, Effects(0, ""), tensors=[weights])
+
+    difference = first_difference(weighing(np.nan), weighing(after), NO_NUMBER)
+    assert (difference is not None) == is_different
+    assert not is_different or difference.place == "after step 1, head"
+    assert first_difference(weighing(np.nan, 0), weighing(after, 0), NO_NUMBER) is None
+    assert first_difference(weighing(np.nan), weighing(after), LARGE) is None

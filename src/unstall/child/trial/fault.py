@@ -1,9 +1,9 @@
 """Let one call of a model fail, as a full memory or a bad sample would: what the program then does is its own matter.
 
-``plan["call"]``: after how many calls from outside of any model, of the main process, in ``plan["mode"]``, ``train`` or
-``eval``. ``plan["kind"]``: ``error``; ``interrupt``, as Ctrl-C; ``full``, a disk that has no room for the next file
-that is written then; or, from the beginning, ``cut``, one that takes ``plan["bytes"]`` of each file: what is written
-beyond them is refused, and the write before that is short.
+``plan["call"]``: after how many calls from outside of any model, of the main process, in ``plan["mode"]``, ``train``
+or ``eval``. ``plan["kind"]``: ``error``; ``interrupt``, as Ctrl-C; ``kill``, as out of memory; ``full``, a disk that
+has no room for the next file that is written then; or, from the beginning, ``cut``, one that takes ``plan["bytes"]``
+of each file: what is written beyond them is refused, and the write before that is short.
 """
 
 from __future__ import annotations
@@ -62,6 +62,8 @@ def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
                 return
             if plan["kind"] == "interrupt":
                 signal.raise_signal(signal.SIGINT)
+            elif plan["kind"] == "kill":
+                os.kill(os.getpid(), signal.SIGKILL)
             elif plan["kind"] == "full":
                 disk.fill()
             else:
