@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from unstall.optimize.sameness import ObservedTensor
-from unstall.prove.effects import STDOUT, Content, Effects
 from unstall.prove.judge import Judge, ProofOptions
+from unstall.prove.left_behind.effects import STDOUT, Content, Effects
 from unstall.prove.runner import WholeRun
 from unstall.prove.trees import Sides
 

@@ -13,9 +13,10 @@ from typing import Any
 
 from unstall.optimize import thresholds as rounding
 from unstall.optimize.sameness import Limits
-from unstall.prove import accounts, echoes, renamed_state, repeated, stored, thresholds
-from unstall.prove.echoes import Echo
-from unstall.prove.effects import STDERR, Effects, EffectsComparison, words_differ
+from unstall.prove import accounts, renamed_state, thresholds
+from unstall.prove.left_behind import echoes, stored
+from unstall.prove.left_behind.echoes import Echo
+from unstall.prove.left_behind.effects import STDERR, Effects, EffectsComparison, words_differ
 from unstall.prove.runner import WholeRun
 from unstall.prove.runs import ProofEnded, Runs, agree, reseeded
 from unstall.prove.timing import ProofPair, own_pairs
@@ -149,14 +150,18 @@ class Comparer:
         self.perturbed = [*self.perturbed, *((pair.original.effects, run.effects) for run in runs)]
         return bool(runs)
 
-    def compare_repeated(self, pairs: Sequence[ProofPair], original: WholeRun, changed: WholeRun) -> None:
+    def compare_repeated(self, pairs: Sequence[ProofPair], original: WholeRun, changed: WholeRun, where: str) -> None:
         """Compare runs over what an earlier run of each side has left; not where the original varies by itself.
 
-        ``pairs``: runs in clean folders.
+        Args:
+            pairs: runs in clean folders.
+            original: the original's over an earlier one.
+            changed: the changed program's.
+            where: what is special about them.
         """
         first, *others = (pair.original.effects for pair in own_pairs(pairs))
         if not any(self._comparison([first]).first(other) for other in others):
-            self.judge(self._comparison([original.effects]).first(changed.effects), repeated.WHERE)
+            self.judge(self._comparison([original.effects]).first(changed.effects), where)
 
     def in_effects(
         self,

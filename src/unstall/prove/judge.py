@@ -15,11 +15,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from unstall.optimize import thresholds as rounding
-from unstall.prove import accounts, machine_use, passing_files, refusals, reproducible, saves, scratch, thresholds
+from unstall.prove import accounts, machine_use, refusals, reproducible, thresholds
 from unstall.prove.comparing import Comparer
-from unstall.prove.following import Follower
+from unstall.prove.conditions.last_checks import LastChecks
 from unstall.prove.growth import growing
-from unstall.prove.last_checks import LastChecks
+from unstall.prove.left_behind import passing_files, saves, scratch
+from unstall.prove.lines.following import Follower
 from unstall.prove.runner import WholeRun
 from unstall.prove.runs import (
     OriginalFailed,
@@ -39,7 +40,7 @@ from unstall.records.proof import Proof, ProofRatio
 
 _RUNS_WATCHED_LATER = 4  # as they are, and under other seeds
 _RUNS_AT_THE_END = (
-    15  # sixteen halves that end early, four with other data, one over what was left, one elsewhere, two followed
+    17  # sixteen halves that end early, six with other data, one over what was left, one elsewhere, two followed
 )
 _NOTHING_SEEN = "neither losses nor outputs of models were seen: what it leaves behind is compared alone"
 _FIXED_SEEDS = "the program's seeds cannot be changed from outside: it was compared under its own alone"

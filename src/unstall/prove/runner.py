@@ -24,16 +24,15 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from unstall.optimize.equivalence import read
 from unstall.optimize.sameness import ObservedTensor
 from unstall.optimize.trial_runner import trial_environment, with_files
-from unstall.prove import volume
-from unstall.prove.calls import Calls, Quarters, counted_in
-from unstall.prove.effects import NOTHING, STDOUT, Content, Effects, written
-from unstall.prove.elsewhere import absolute
 from unstall.prove.inherited import Inherited
+from unstall.prove.left_behind.effects import NOTHING, STDOUT, Content, Effects, written
+from unstall.prove.left_behind.saves import Saved, Saves
+from unstall.prove.lines import volume
+from unstall.prove.lines.calls import Calls, Quarters, counted_in
+from unstall.prove.lines.reached import Place, places_in, step_lines_in
+from unstall.prove.lines.volume import Volume
 from unstall.prove.machine_use import MachineUse
-from unstall.prove.reached import Place, places_in, step_lines_in
-from unstall.prove.saves import Saved, Saves
 from unstall.prove.trees import Files
-from unstall.prove.volume import Volume
 
 if TYPE_CHECKING:
     from unstall.sandbox import Sandbox
@@ -111,7 +110,7 @@ class SandboxedRunner:
 
         ``keeps_files``: read what it has left as a whole.
         """
-        line = absolute(self.line) if "elsewhere" in plan else self.line
+        line = _absolute(self.line) if "elsewhere" in plan else self.line
         words = self.sandbox.command(with_files(files, line, self.slot, self.sandbox), settled=True)
         # Every run has a hash seed, those that are compared number by number the same: none can be told by it.
         own = {"PYTHONHASHSEED": str(random.SystemRandom().randrange(1, 2**32)), **os.environ}
@@ -230,6 +229,11 @@ class SandboxedRunner:
                 shutil.rmtree(path, ignore_errors=True)
             else:
                 path.unlink(missing_ok=True)
+
+
+def _absolute(line: Sequence[str]) -> list[str]:
+    """A command line whose files are named by whole paths."""
+    return [os.path.abspath(word) if os.path.exists(word) else word for word in line]
 
 
 def _keys() -> set[str]:

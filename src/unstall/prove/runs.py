@@ -8,11 +8,10 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from unstall.optimize import thresholds as rounding
-from unstall.prove import elsewhere, repeated, thresholds
+from unstall.prove import thresholds
 from unstall.prove.runner import WholeRun
 from unstall.prove.timing import ProofPair
 from unstall.prove.trees import Files, Sides
@@ -105,14 +104,6 @@ class Runs:
         if run.timed_out and self.remaining() <= 0:
             raise ProofEnded("inconclusive", "the budget is spent", more_s=self.budget_s)
         return run
-
-    def repeated(self, files: Files, left: Mapping[Path, bytes]) -> WholeRun:
-        """A run of a side over what an earlier one has left. Raises ProofEnded."""
-        return self.run(repeated.over(files, left), repeated.PLAN, self.remaining())
-
-    def elsewhere(self, files: Files) -> WholeRun:
-        """A run of a side that is started in another folder. Raises ProofEnded."""
-        return self.run(files, elsewhere.PLAN, self.remaining())
 
     def run(self, files: Files, plan: Mapping[str, Any], timeout: float, *, keeps_files: bool = False) -> WholeRun:
         """Run a side. Raises ProofEnded when the budget is spent, or a changed program takes too long to be faster."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unstall.prove.effects import Effects
 from unstall.prove.growth import growing, growth_of, rise_of
+from unstall.prove.left_behind.effects import Effects
 from unstall.prove.runner import WholeRun
 from unstall.prove.timing import ProofPair
 

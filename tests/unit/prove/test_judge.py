@@ -20,9 +20,9 @@ from made_up_proofs import (
     seeded,
 )
 
-from unstall.prove.effects import STDOUT, Content
+from unstall.prove.left_behind.effects import STDOUT, Content
+from unstall.prove.left_behind.saves import Saved
 from unstall.prove.runs import OriginalFailed
-from unstall.prove.saves import Saved
 from unstall.prove.trees import Sides
 
 WEIGHTS = "/program/model.pt"

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from unstall.prove.effects import Effects
+from unstall.prove.left_behind.effects import Effects
 from unstall.prove.machine_use import MachineUse, more_of_it
 from unstall.prove.runner import WholeRun
 from unstall.prove.timing import ProofPair

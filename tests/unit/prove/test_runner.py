@@ -1,11 +1,11 @@
-"""What a run has left, as a whole."""
+"""How a program is started, and what a run has left, as a whole."""
 
 from __future__ import annotations
 
 import pytest
 
 from unstall.prove import runner
-from unstall.prove.runner import _files_of
+from unstall.prove.runner import _absolute, _files_of
 
 
 class Written:
@@ -37,3 +37,11 @@ def test_nothing_is_kept_of_what_is_too_much(written, monkeypatch):
     monkeypatch.setattr(runner, "_MOST_KEPT_BYTES", 1)
     assert _files_of(["/program/weights"], written) is None
     assert _files_of(["/program/lock"], written) is not None
+
+
+def test_words_that_name_files_become_whole_paths(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").touch()
+    (tmp_path / "data").mkdir()
+    words = _absolute(["python", "train.py", "--data", "data/", "--epochs", "3"])
+    assert words == ["python", str(tmp_path / "train.py"), "--data", str(tmp_path / "data"), "--epochs", "3"]

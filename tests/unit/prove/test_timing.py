@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unstall.prove.effects import Effects
+from unstall.prove.left_behind.effects import Effects
 from unstall.prove.runner import WholeRun
 from unstall.prove.timing import ProofPair, break_even, doubt, medians, ratio_of
 

@@ -1,6 +1,7 @@
 """Let one sample of the program's data be another: damaged, or far longer than the others.
 
-What the program then does is its own matter: an error, or other numbers. ``plan["kind"]``: ``spoiled``, a text has a
+What the program then does is its own matter: an error, or other numbers. ``plan["which"]``: of which dataset, of those
+that have such samples, the first is 0. ``plan["kind"]``: ``spoiled``, a text has a
 character more at its end, and numbers are none any more; or ``long``, a text is there many times over. It is an item in
 the middle of the first list, array or tensor that a dataset is made of; what it was is said in ``damaged.json``, for
 what is made of other data cannot be compared.
@@ -24,7 +25,7 @@ def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
     """What datasets are made of, just before they are."""
     if trial.is_helper():
         return []
-    damage = Damage(plan["kind"], os.path.join(folder, "damaged.json"))
+    damage = Damage(plan["kind"], int(plan.get("which", 0)), os.path.join(folder, "damaged.json"))
     return [("torch.utils.data.dataset", lambda module: _before_datasets(module, damage))]
 
 
@@ -39,29 +40,32 @@ def _before_datasets(module: Any, damage: Damage) -> None:
 class Damage:
     """Done once in a run."""
 
-    def __init__(self, kind: str, path: str):
-        self.kind, self.path = kind, path
-        self.is_done = False
+    def __init__(self, kind: str, left: int, path: str):
+        self.kind, self.left, self.path = kind, left, path
 
     def one_of(self, values: list[Any]) -> None:
-        """Damage an item of the first of these that has some."""
-        for value in values:
-            if not self.is_done and self._damage(value):
-                self.is_done = True
+        """Damage an item of the first of these that has some, if it is this dataset's turn."""
+        value = next((value for value in values if self._has_items(value)), None)
+        if value is not None:
+            self.left -= 1
+            if self.left == -1:
+                self._damage(value)
 
-    def _damage(self, value: Any) -> bool:
-        """Whether it has items, of which one is another now."""
+    def _has_items(self, value: Any) -> bool:
         if isinstance(value, list) and len(value) >= _LEAST:
-            place = len(value) // 2
-            item = value[place]
-            value[place] = changed = self._other(item)
-            return changed is not item and self._say(repr(item))
-        if self.kind != "spoiled" or not _has_numbers(value):
-            return False
-        row = value[len(value) // 2]
-        said = repr(row.tolist())
-        value[len(value) // 2] = float("nan")
-        return self._say(said)
+            item = value[len(value) // 2]
+            return self._other(item) is not item
+        return self.kind == "spoiled" and _has_numbers(value)
+
+    def _damage(self, value: Any) -> None:
+        place = len(value) // 2
+        item = value[place]
+        if isinstance(value, list):
+            value[place] = self._other(item)
+            self._say(repr(item))
+        else:
+            self._say(repr(item.tolist()))
+            value[place] = float("nan")
 
     def _other(self, item: Any) -> Any:
         """An item that is damaged; itself where nobody knows how."""
@@ -78,10 +82,9 @@ class Damage:
                     return type(item)(parts)
         return item
 
-    def _say(self, what: str) -> bool:
+    def _say(self, what: str) -> None:
         with open(self.path, "w") as file:
             json.dump(hashlib.blake2b(what.encode(), digest_size=8).hexdigest(), file)
-        return True
 
 
 def _has_numbers(value: Any) -> bool:

@@ -43,7 +43,7 @@ def astray(value: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def _spoiled(tensor: Any) -> Any:
-    """With its first row not a number."""
-    spoiled = tensor.clone()
-    spoiled[0] = float("nan")
-    return spoiled
+    """With its first row not a number, and so what its gradient leads to."""
+    factors = tensor.detach().new_ones(len(tensor), *(1 for _ in tensor.shape[1:]))
+    factors[0] = float("nan")
+    return tensor * factors

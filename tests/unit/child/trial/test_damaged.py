@@ -34,19 +34,27 @@ PROGRAM = """
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize(("kind", "length", "word"), [("spoiled", 1, "4/A?"), ("long", 16, "4/A")])
-def test_a_text_of_the_first_dataset_is_damaged_before_it_is_made(tmp_path, kind, length, word):
-    done, folder = run_under({"damaged": {"kind": kind}}, PROGRAM, tmp_path)
+@pytest.mark.parametrize(
+    ("plan", "length", "words"),
+    [
+        ({"kind": "spoiled"}, 1, "4/A? ['4/B']"),
+        ({"kind": "long", "which": 0}, 16, "4/A ['4/B']"),
+        ({"kind": "spoiled", "which": 1}, 1, "4/A ['4/B?']"),
+    ],
+)
+def test_a_text_of_one_dataset_is_damaged_before_it_is_made(tmp_path, plan, length, words):
+    done, folder = run_under({"damaged": plan}, PROGRAM, tmp_path)
     lengths = [1] * 9
     lengths[4] = length
-    assert done.stdout.strip() == f"{lengths} {word} ['4/B']", done.stderr
+    assert done.stdout.strip() == f"{lengths} {words}", done.stderr
     assert isinstance(json.loads((folder / "damaged.json").read_text()), str)
 
 
 def damaged(tmp_path, value, kind="spoiled"):
-    damage = Damage(kind, str(tmp_path / "damaged.json"))
+    damage = Damage(kind, 0, str(tmp_path / "damaged.json"))
+    (tmp_path / "damaged.json").unlink(missing_ok=True)
     damage.one_of([3, "settings", [1, 2], value])
-    return damage.is_done
+    return (tmp_path / "damaged.json").exists()
 
 
 @pytest.mark.parametrize("value", [torch.ones(9, 2), np.ones((9, 2), np.float32)])
@@ -65,4 +73,3 @@ def test_items_are_damaged_at_their_first_text(tmp_path):
 @pytest.mark.parametrize("value", [[1] * 9, ["a"] * 3, torch.ones(9, dtype=torch.long), torch.tensor(1.0), None])
 def test_what_nobody_knows_how_to_damage_is_left(tmp_path, value):
     assert not damaged(tmp_path, value)
-    assert not (tmp_path / "damaged.json").exists()

@@ -11,8 +11,8 @@ import textwrap
 import pytest
 
 from unstall.benchmark.launcher import BOOTSTRAP
-from unstall.prove.calls import counted_in
-from unstall.prove.reached import LOST, places_in
+from unstall.prove.lines.calls import counted_in
+from unstall.prove.lines.reached import LOST, places_in
 
 PROGRAM = """
     import _thread, os, sys, threading

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 
@@ -57,3 +58,16 @@ def test_single_numbers_whole_numbers_and_all_that_is_no_tensor_stay_as_they_are
     found = astray(given, lambda tensor: tensor * 10.0)
     assert found["loss"] == 2 and found["labels"].tolist() == [1, 2] and found["text"] == "a"
     assert found["x"][0].tolist() == [10, 10] and found["x"][1] is None
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize(
+    ("before_step", "is_number"),
+    [("pass", False), ("[p.grad.nan_to_num_(0.0) for p in model.parameters()]", True)],
+)
+def test_gradients_are_no_numbers_either(tmp_path, before_step, is_number):
+    program = PROGRAM.replace("optimizer.step()", f"{before_step}; optimizer.step()").replace("LOSS", STABLE)
+    clock = {"kind": "optimizer", "warmup": 0, "steps": 1, "seconds": None}
+    _, folder = run_under({"clock": clock, "observe": {"whole": True}, "stress": {"nan": True}}, program, tmp_path)
+    weights = [tensor for tensor in read(folder / "observed.bin") if tensor.is_weights and tensor.step == 1]
+    assert weights and all(np.isfinite(tensor.array()).all() == is_number for tensor in weights)

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unstall.child.trial.volume import counted_steps
-from unstall.prove.calls import rising
-from unstall.prove.volume import counted_in
+from unstall.prove.lines.calls import rising
+from unstall.prove.lines.volume import counted_in
 
 from .test_account import run_under
 

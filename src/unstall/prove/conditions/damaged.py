@@ -1,0 +1,39 @@
+"""Whether both sides do the same with a sample that is damaged, or far longer than all others.
+
+A change may hide an error of its data, or cut them to what it has seen: with these data it does the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from unstall.prove.runner import WholeRun
+
+
+class DamagedData(NamedTuple):
+    """What is done to one sample."""
+
+    plan: Mapping[str, Any]
+    where: str
+    """In words that follow what happens."""
+
+
+KINDS = (
+    DamagedData({"damaged": {"kind": "spoiled"}}, " where a sample is damaged"),
+    DamagedData({"damaged": {"kind": "spoiled", "which": 1}}, " where a sample of its second dataset is damaged"),
+    DamagedData({"damaged": {"kind": "long"}}, " where a sample is far longer than the others"),
+)
+
+
+def has_loader(run: WholeRun) -> bool:
+    """Whether a loader of torch gives batches, and so there may be a dataset."""
+    return bool((run.account or {}).get("batches"))
+
+
+def ends_otherwise(original: WholeRun, changed: WholeRun) -> str:
+    """In words; nothing where both end well, or neither does."""
+    statuses = changed.effects.status, original.effects.status
+    if bool(statuses[0]) == bool(statuses[1]):
+        return ""
+    return f"it ends with exit code {statuses[0]}, and the original with {statuses[1]},"

@@ -1,0 +1,141 @@
+"""What a change does where things go otherwise than in these runs: looked at where all else says that it is proven."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from unstall.prove import thresholds
+from unstall.prove.comparing import Comparer
+from unstall.prove.conditions import damaged, elsewhere, faults, repeated, stress
+from unstall.prove.left_behind.effects import EffectsComparison
+from unstall.prove.runner import WholeRun
+from unstall.prove.runs import OriginalFailed, ProofEnded, Runs
+from unstall.prove.timing import ProofPair
+from unstall.prove.trees import Files
+from unstall.records.proof import Difference
+
+
+@dataclass(frozen=True)
+class LastChecks:
+    """Of one proof."""
+
+    runs: Runs
+    comparer: Comparer
+    pairs: Sequence[ProofPair]
+    """Whole runs that nothing watched."""
+    watched: Sequence[ProofPair]
+    log: Callable[[str], None]
+
+    def make(self, plan: Mapping[str, Any] | None) -> None:
+        """All of them. Raises ProofEnded.
+
+        ``plan``: to watch the first step; None of a program that makes none.
+        """
+        if plan is not None:
+            self._stress(plan)
+        self._fail()
+        self._damage()
+        self._start_elsewhere()
+        self._repeat()
+
+    def _stress(self, plan: Mapping[str, Any]) -> None:
+        """Compare what losses tell where a model's outputs are as in a training that goes astray."""
+        for one in stress.STRESSES:
+            self.log(f"the first step of both{one.where}")
+            try:
+                original = self.runs.original({**plan, **one.plan})
+            except OriginalFailed:
+                continue
+            changed = self.runs.changed({**plan, **one.plan}, original.seconds)
+            self.comparer.judge(stress.first_difference(original, changed, one), one.where)
+            if stress.has_losses(original):
+                self.comparer.known_by.append(f"losses of the first step{one.where}")
+
+    def _fail(self) -> None:
+        """Compare how both end where something goes wrong."""
+        self.log("how both end where something goes wrong")
+        for fault in faults.faults_of(self.watched[0].original) if self.watched else ():
+            original, changed = self.runs.failing(fault.plan)
+            if original.timed_out:
+                return
+            if changed.timed_out:
+                endless = Difference(kind="effects", place="end of the run", detail="it has none")
+                self.comparer.judge(endless, fault.where)
+            self.comparer.judge(faults.first_difference(original.effects, changed.effects, fault), fault.where)
+            if fault.compares_files:
+                self._compare_numbers(fault, original, changed)
+            reason = faults.goes_on(original, changed, fault)
+            if reason is not None:
+                raise ProofEnded("inconclusive", reason)
+            compared = "exit code, and lines and files that are there" if fault.compares_files else "exit code"
+            self.comparer.known_by.append(f"{compared}{fault.where}")
+
+    def _compare_numbers(self, fault: faults.Fault, original: WholeRun, changed: WholeRun) -> None:
+        """What was saved by then must hold the same numbers, if it does so in the original once more."""
+        if self.comparer.sameness == "close":
+            files = [faults.of_numbers(run.effects) for run in (original, changed)]
+            self.comparer.judge(self.comparer.in_effects(fault.plan, *files, of=faults.of_numbers), fault.where)
+            return
+        difference = faults.other_numbers(original.effects, changed.effects)
+        if difference is not None and self.comparer.sameness == "exact":
+            again = self.runs.may_fail(self.runs.sides.original, fault.plan)
+            if faults.other_numbers(original.effects, again.effects) is None:
+                self.comparer.judge(difference, fault.where)
+
+    def _damage(self) -> None:
+        """Compare what both do with data that are not as they have been so far."""
+        for data in damaged.KINDS if self.watched and damaged.has_loader(self.watched[0].original) else ():
+            self.log(f"what both do{data.where}")
+            original = self.runs.may_fail(self.runs.sides.original, data.plan)
+            if original.damaged is None or original.timed_out:
+                continue
+            changed = self.runs.may_fail(self.runs.sides.changed, data.plan)
+            if changed.damaged != original.damaged:  # it makes its datasets of something else
+                continue
+            reason = damaged.ends_otherwise(original, changed)
+            if not reason and not original.effects.status and self.comparer.sameness != "reduced":
+                difference = self.comparer.in_effects(data.plan, original.effects, changed.effects)
+                reason = f"it does not do the same ({difference})" if difference is not None else ""
+            if reason:
+                raise ProofEnded("inconclusive", f"{reason}{data.where}")
+            self.comparer.known_by.append(f"exit code, standard output and files{data.where}")
+
+    def _start_elsewhere(self) -> None:
+        """Compare where both write where they are started in another folder, if they write into theirs."""
+        before, after = (elsewhere.below(run, Path.cwd()) for run in (self.pairs[0].original, self.pairs[0].changed))
+        if not elsewhere.writes(after):
+            return
+        self.log("where both write that are started in another folder")
+        sides = self.runs.sides
+        changed = elsewhere.below(self._run(sides.changed, elsewhere.PLAN), elsewhere.FOLDER)
+        difference = EffectsComparison([after]).first(changed)
+        if difference is not None:
+            original = elsewhere.below(self._run(sides.original, elsewhere.PLAN), elsewhere.FOLDER)
+            if original.status:
+                return
+            if EffectsComparison([before]).first(original) is not None:
+                difference = elsewhere.first_difference(original, changed)
+            self.comparer.judge(difference, elsewhere.WHERE)
+        self.comparer.known_by.append(f"standard output and files in the working folder{elsewhere.WHERE}")
+
+    def _repeat(self) -> None:
+        """Compare runs that find what an earlier one has left, while threads beside the main one are held up."""
+        first = self.pairs[0]
+        if first.original.files is None or first.changed.files is None:
+            self.comparer.known_by.append(repeated.TOO_MUCH)
+            return
+        self.log("how both run where an earlier run has left its files")
+        changed = self._run(repeated.over(self.runs.sides.changed, first.changed.files), repeated.PLAN)
+        if not repeated.is_as_usual(changed, first.changed):
+            original = self._run(repeated.over(self.runs.sides.original, first.original.files), repeated.PLAN)
+            self.comparer.compare_repeated(self.pairs, original, changed, repeated.WHERE)
+            if changed.outlived_s > thresholds.OUTLIVES_S >= original.outlived_s:
+                raise ProofEnded("inconclusive", f"a process of it may go on after its end{repeated.WHERE}")
+        self.comparer.known_by.append(f"exit code, standard output and files{repeated.WHERE}")
+
+    def _run(self, files: Files, plan: Mapping[str, Any]) -> WholeRun:
+        """A run of a side. Raises ProofEnded."""
+        return self.runs.run(files, plan, self.runs.remaining())

@@ -1,0 +1,1 @@
+"""What runs leave behind, and how far it is the same."""

@@ -1,0 +1,131 @@
+"""Follow the changed program line by line, under its own seeds and others: what of the change is reached, and when.
+
+No result is compared here: what was proven so far is doubted where the change has a way for the program's own seeds
+alone, where its work grows from step to step, or where it may end the training by a condition that no run met.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from unstall.prove import thresholds
+from unstall.prove.conditions import raised
+from unstall.prove.lines import calls, early_ends, hidden_errors, reached, volume
+from unstall.prove.runner import WholeRun
+from unstall.prove.runs import ProofEnded, Runs, other_seeds, reseeded
+from unstall.prove.trees import Sides
+from unstall.records.proof import Difference
+
+Lines = Mapping[str, Sequence[int]]
+
+
+@dataclass(frozen=True)
+class Follower:
+    """Of one proof."""
+
+    runs: Runs
+    sides: Sides
+    status: int
+    """The exit code with which the changed program ends usually."""
+    has_seeds: bool
+    """Whether the program's random numbers can be made others from outside."""
+    steps: int
+    """That the optimizers make in a run."""
+    training_calls: int
+    """Of models, in a run."""
+
+    def unreached(self) -> list[str]:
+        """Changed lines that no run reached. Raises ProofEnded where there is doubt."""
+        unreached = [*reached.compiled(self.sides)]
+        lines = reached.changed_lines(self.sides)
+        if not lines:
+            return unreached
+        own = self._follow(lines, None)
+        others = list(self._under_others(lines, own))
+        place = reached.only_here(own.reached, [other.reached for other in others])
+        if place is not None:
+            raise ProofEnded("inconclusive", reached.in_words(place, len(others)))
+        if others:
+            self._refuse_more_and_more([own, *others])
+        self._refuse_results_known(own, others)
+        places = own.reached.union(*(other.reached for other in others))
+        self._refuse_what_never_came(lines, places, own)
+        self._refuse_errors_untold(lines, own)
+        return [*unreached, *reached.never(self.sides, lines, places)]
+
+    def _refuse_more_and_more(self, runs: Sequence[WholeRun]) -> None:
+        """Raise ProofEnded where a function is called more and more often, or an operator takes more and more.
+
+        Where nothing does in the original. A function as often in all of these runs: what follows from the data,
+        detections of a model that learns, is other numbers. What an operator takes depends on the samples drawn.
+        """
+        called = set.intersection(*(set(calls.rising(run.quarters)) for run in runs))
+        taken = set.intersection(*({place for place, _ in calls.rising(run.volume)} for run in runs))
+        if not (called or taken):
+            return
+        original = self.runs.original(self._plan({}))
+        if calls.rising(original.quarters):
+            return
+        if called:
+            raise ProofEnded("inconclusive", calls.rising_in_words(*min(called)))
+        if not calls.rising(original.volume):
+            place = min(taken)
+            raise ProofEnded("inconclusive", volume.rising_in_words(place, runs[0].volume[place]))
+
+    def _refuse_results_known(self, own: WholeRun, others: Sequence[WholeRun]) -> None:
+        """Raise ProofEnded where functions run another number of times under the program's own seeds alone."""
+        suspects = calls.seed_dependent(own.calls, [other.calls for other in others])
+        if not suspects:
+            return
+        plans = [{"reached": {"files": {}}, **reseeded(shift)} for shift in (None, other_seeds())]
+        dependence = calls.not_the_originals(suspects, *(self.runs.original(plan).calls for plan in plans))
+        if dependence is not None:
+            raise ProofEnded("inconclusive", calls.in_words(dependence, len(others)))
+
+    def _refuse_what_never_came(self, lines: Lines, places: frozenset[reached.Place], own: WholeRun) -> None:
+        """Raise ProofEnded where the change would leave the training's loop, or hide an error, and never did."""
+        lines_reached = frozenset((place.path, place.line) for place in places if place.offset >= 0)
+        early = early_ends.first(
+            self.sides, lines, lines_reached, own.step_lines, steps_always=self.steps == self.training_calls
+        )
+        hidden = hidden_errors.first(self.sides, lines, lines_reached)
+        for reason in (early, hidden):
+            if reason is not None:
+                raise ProofEnded("inconclusive", reason)
+
+    def _refuse_errors_untold(self, lines: Lines, own: WholeRun) -> None:
+        """Raise ProofEnded where an error in a function ends the original, and not the changed program."""
+        for where, plan in raised.plans(self.sides, lines, own.calls):
+            original = self.runs.may_fail(self.sides.original, plan)
+            if original.timed_out or not original.effects.status:
+                continue
+            changed = self.runs.may_fail(self.sides.changed, plan)
+            if raised.is_hidden(original, changed):
+                code = Difference(kind="effects", place="exit code", detail=f"0 instead of {original.effects.status}")
+                raise ProofEnded("different", f"it does not do the same{where}: {code}", first_difference=code)
+
+    def _under_others(self, lines: Lines, own: WholeRun) -> Iterator[WholeRun]:
+        """Runs under other seeds: more and more of them, as long as the program's own are told from all."""
+        others: list[WholeRun] = []
+        while self.has_seeds and len(others) < thresholds.MOST_OTHER_SEEDS:
+            others.append(self._follow(lines, other_seeds()))
+            yield others[-1]
+            is_distinct = reached.only_here(own.reached, [other.reached for other in others]) is not None
+            if not (is_distinct or calls.seed_dependent(own.calls, [other.calls for other in others])):
+                return
+
+    def _plan(self, lines: Lines) -> dict[str, Any]:
+        """Of a run whose lines are followed, and whose calls and operators are counted."""
+        return {"reached": {"files": lines}, "volume": {"steps": self.steps}}
+
+    def _follow(self, lines: Lines, shift: int | None) -> WholeRun:
+        """A run of the changed program whose lines are followed."""
+        run = self.runs.run(self.sides.changed, {**self._plan(lines), **reseeded(shift)}, self.runs.remaining())
+        if run.effects.status != self.status:
+            status = f"exit code {run.effects.status} where its lines are followed, not {self.status}"
+            raise ProofEnded("inconclusive", f"it ends with {status}")
+        if reached.LOST in run.reached:
+            raise ProofEnded("inconclusive", "the program ends what follows its lines: a debugger of its own does")
+        return run
