@@ -9,7 +9,7 @@ without noise: all four quarters are looked at.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from statistics import median
 
 from unstall.prove import thresholds
@@ -64,7 +64,24 @@ def growth_of(memory: Sequence[float]) -> float | None:
     """
     levels = _medians(memory[len(memory) // 2 :])
     growth = _rise(levels)
-    return growth if growth is not None and growth > thresholds.LEAST_GROWTH * levels[0] else None
+    if growth is None or growth <= thresholds.LEAST_GROWTH * levels[0]:
+        return _growth_by_epochs(memory)
+    return growth
+
+
+def _growth_by_epochs(memory: Sequence[float]) -> float | None:
+    """The same of what is never given back, which comes at once in each epoch, with more in between.
+
+    What is lower later was not kept. Two quarters may be equal, as epochs are few; the last must be above the second by
+    as much as counts, and so must the third be above the first: what fills in the first epoch is a cache.
+    """
+    kept = [*accumulate(reversed(memory), min)][::-1]
+    levels = _medians(kept)
+    if len(memory) < 2 * _LEAST_SAMPLES or len({*levels}) < _LEAST_LEVELS:
+        return None
+    least = thresholds.LEAST_GROWTH * levels[0]
+    is_growth = levels[2] - levels[0] > least and levels[3] - levels[1] > least
+    return levels[3] - levels[1] if is_growth else None
 
 
 def rise_of(counts: Sequence[float]) -> float | None:

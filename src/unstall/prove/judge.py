@@ -39,9 +39,7 @@ from unstall.prove.trees import Sides
 from unstall.records.proof import Proof, ProofRatio
 
 _RUNS_WATCHED_LATER = 4  # as they are, and under other seeds
-_RUNS_AT_THE_END = (
-    17  # sixteen halves that end early, six with other data, one over what was left, one elsewhere, two followed
-)
+_RUNS_AT_THE_END = 21  # twelve halves that end early, four that lack room, six with other data, over what was left, elsewhere, followed
 _NOTHING_SEEN = "neither losses nor outputs of models were seen: what it leaves behind is compared alone"
 _FIXED_SEEDS = "the program's seeds cannot be changed from outside: it was compared under its own alone"
 _DRAWS_OTHERWISE = "random numbers are drawn as the program draws them: not sample by sample, as one side does not"
@@ -325,7 +323,10 @@ class Judge:
 
     def _plan_of_a_step(self) -> Mapping[str, Any] | None:
         """To watch the first step; None of a program that makes none."""
-        return plan_of(self.kind, steps=1, by_sample=self.by_sample) if self.kind else None
+        if not self.kind:
+            return None
+        plan = plan_of(self.kind, steps=1, by_sample=self.by_sample)
+        return {**plan, "observe": {**plan["observe"], "gradients": True}}
 
     # ------------------------------------------------------------------ the answer
 

@@ -66,6 +66,8 @@ class WholeRun:
     """The calls in each quarter of the steps."""
     volume: Volume = field(default_factory=dict)
     """How many elements operators took in each quarter, where that was asked for."""
+    validations: Volume = field(default_factory=dict)
+    """The same in each of the first four validations."""
     step_lines: frozenset[tuple[str, int]] = frozenset()
     """(file, line) of what was being executed while optimizers made their steps, where that was asked for."""
     saves: Mapping[str, Saved] = field(default_factory=dict)
@@ -156,6 +158,7 @@ class SandboxedRunner:
             calls=calls,
             quarters=quarters,
             volume=volume.counted_in(self.slot / "volume.json"),
+            validations=volume.counted_in(self.slot / "validations.json"),
             step_lines=step_lines_in(self.slot / "step_lines.json"),
             saves=saves.of_files(self.sandbox.layers()),
             refused=refused,

@@ -13,6 +13,10 @@ STRESS = Threshold(1000, "times the outputs of a model: exp() overflows beyond 8
 LESS_UNDER_STRESS = Threshold(
     0.01, "of a loss of large outputs that another way to compute it may be below: there rounding is far smaller"
 )
+LARGER_WHERE_CALM = Threshold(
+    2.0, "times the norm of a gradient of small outputs: rounding moves it by far less, a limit that is none by decades"
+)
+LEAST_GRADIENT = Threshold(1e-6, "of a norm: where gradients cancel out, what is left is rounding")
 LOOK_STEPS = Threshold(12, "the first steps tell a plain difference within seconds; `unstall optimize` judges as many")
 WATCHED_SHARE = Threshold(
     0.25, "of the seconds gained unwatched that must be gained in watched runs as well: noise takes some, not most"
@@ -28,6 +32,9 @@ LEAST_GROWTH = Threshold(
 )
 RISING = Threshold(
     2.0, "times as many calls in the last quarter of a run as in the first: one more for each step makes it 7"
+)
+IN_PROPORTION = Threshold(
+    0.15, "of as many times the first: samples differ in length, and what a model finds is in no proportion to time"
 )
 GROWTH_OVER = Threshold(3.0, "times the original's own growth: less is the same growth, seen through noise")
 FIGURES_OVER_NUMBERS = Threshold(

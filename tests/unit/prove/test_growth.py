@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -74,3 +75,11 @@ def test_what_grows_in_all_runs_of_the_changed_program_alone_is_said():
     assert growing([changed, pair({"processes": steady}, {"processes": steady})]) is None
     assert growing([pair({"processes": piling}, {"processes": piling})]) is None
     assert growing([]) is None
+
+
+def test_what_comes_at_once_in_each_epoch_and_is_never_given_back():
+    teeth = [0.0, 8e6, 8e6, 0.0, 0.0, 4e6, 0.0, 0.0]
+    epochs = [3e8 + 25e6 * epoch + tooth for epoch in range(4) for tooth in teeth]
+    assert growth_of(epochs) == pytest.approx(50e6)
+    assert growth_of([3e8 + tooth for _ in range(4) for tooth in teeth]) is None
+    assert growth_of([3e8 + 60e6 * min(epoch, 1) + tooth for epoch in range(4) for tooth in teeth]) is None, "a cache"

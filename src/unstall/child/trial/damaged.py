@@ -3,12 +3,14 @@
 What the program then does is its own matter: an error, or other numbers. ``plan["which"]``: of which dataset, of those
 that have such samples, the first is 0. ``plan["kind"]``: ``spoiled``, a text has a
 character more at its end, and numbers are none any more; or ``long``, a text is there many times over. It is an item in
-the middle of the first list, array or tensor that a dataset is made of; what it was is said in ``damaged.json``, for
+the middle of the first list, array or tensor that a dataset is made of, or, where none is, has when it is given to a
+loader; what it was is said in ``damaged.json``, for
 what is made of other data cannot be compared.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -26,7 +28,10 @@ def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
     if trial.is_helper():
         return []
     damage = Damage(plan["kind"], int(plan.get("which", 0)), os.path.join(folder, "damaged.json"))
-    return [("torch.utils.data.dataset", lambda module: _before_datasets(module, damage))]
+    return [
+        ("torch.utils.data.dataset", lambda module: _before_datasets(module, damage)),
+        ("torch.utils.data.dataloader", lambda module: _before_loaders(module, damage)),
+    ]
 
 
 def _before_datasets(module: Any, damage: Damage) -> None:
@@ -37,19 +42,41 @@ def _before_datasets(module: Any, damage: Damage) -> None:
     module.Dataset.__new__ = __new__
 
 
+def _before_loaders(module: Any, damage: Damage) -> None:
+    original = module.DataLoader.__init__
+
+    @functools.wraps(original)
+    def __init__(self: Any, dataset: Any, *args: Any, **kwargs: Any) -> None:
+        damage.own_of(dataset)
+        original(self, dataset, *args, **kwargs)
+
+    module.DataLoader.__init__ = __init__
+
+
 class Damage:
     """Done once in a run."""
 
     def __init__(self, kind: str, left: int, path: str):
         self.kind, self.left, self.path = kind, left, path
+        self.were_given = False
+        """Whether some dataset was made of such values."""
+        self.seen: set[int] = set()
 
     def one_of(self, values: list[Any]) -> None:
         """Damage an item of the first of these that has some, if it is this dataset's turn."""
         value = next((value for value in values if self._has_items(value)), None)
         if value is not None:
+            self.were_given = True
             self.left -= 1
             if self.left == -1:
                 self._damage(value)
+
+    def own_of(self, dataset: Any) -> None:
+        """The same of what a dataset has made itself, where none was made of something."""
+        if not self.were_given and id(dataset) not in self.seen:
+            self.seen.add(id(dataset))
+            self.one_of([*getattr(dataset, "__dict__", {}).values()])
+            self.were_given = False
 
     def _has_items(self, value: Any) -> bool:
         if isinstance(value, list) and len(value) >= _LEAST:

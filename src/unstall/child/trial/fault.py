@@ -3,7 +3,8 @@
 ``plan["call"]``: after how many calls from outside of any model, of the main process, in ``plan["mode"]``, ``train``
 or ``eval``. ``plan["kind"]``: ``error``; ``interrupt``, as Ctrl-C; ``kill``, as out of memory; ``full``, a disk that
 has no room for the next file that is written then; or, from the beginning, ``cut``, one that takes ``plan["bytes"]``
-of each file: what is written beyond them is refused, and the write before that is short.
+of each file: what is written beyond them is refused, and the write before that is short; or ``no-room``, for what is
+written to ``plan["path"]``.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import errno
 import os
 import resource
 import signal
+from contextlib import suppress
 from typing import Any
 
 from unstall.child import trial
@@ -48,6 +50,10 @@ def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
         return []
     if plan["kind"] == "cut":  # processes that this one starts inherit it
         resource.setrlimit(resource.RLIMIT_FSIZE, (int(plan["bytes"]), int(plan["bytes"])))
+        return []
+    if plan["kind"] == "no-room":
+        with suppress(OSError):  # a folder that the program makes itself is not there yet
+            os.symlink("/dev/full", plan["path"])
         return []
     left, disk = int(plan["call"]), FullDisk()
     # One that was started in the background ignores it by heritage, which is no choice of its own.

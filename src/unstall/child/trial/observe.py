@@ -3,7 +3,7 @@
 ``observed.bin`` is a sequence of pickled tuples (what, step, dtype, shape, digest, values): the digest is of all the
 bytes, the values are raw bytes of at most some thousand elements, evenly chosen, so that a difference can be judged.
 ``plan["whole"]``: of a whole run: what goes into the models as well, the weights at more steps and with the optimizers'
-state at the end, for which models and optimizers are kept alive.
+state at the end, for which models and optimizers are kept alive. ``plan["gradients"]``: what optimizers are given, too.
 """
 
 from __future__ import annotations
@@ -138,6 +138,7 @@ def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
     if trial.is_helper():
         return []
     observer = Observer(folder, whole=bool(plan.get("whole")))
+    gradients = bool(plan.get("gradients"))
 
     def add_end(module: Any) -> None:
         if clocks.current is not None and observer.finish not in clocks.current.on_end:
@@ -149,6 +150,7 @@ def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
         ("torch.autograd", lambda module: _backward(module, observer)),
         ("torch", add_end),
         *([("torch.optim.optimizer", lambda module: _optimizers(module, observer))] if observer.whole else []),
+        *([("torch.optim.optimizer", lambda module: _gradients(module, observer))] if gradients else []),
     ]
 
 
@@ -168,6 +170,16 @@ def _optimizers(module: Any, observer: Observer) -> None:
             observer.optimizers.append(optimizer)
 
     module.register_optimizer_step_pre_hook(keep)
+
+
+def _gradients(module: Any, observer: Observer) -> None:
+    def record(optimizer: Any, args: Any, kwargs: Any) -> None:
+        parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+        for number, parameter in enumerate(parameters):
+            if parameter.grad is not None:
+                observer.record(f"gradients.{number}", parameter.grad)
+
+    module.register_optimizer_step_pre_hook(record)
 
 
 def _backward(module: Any, observer: Observer) -> None:

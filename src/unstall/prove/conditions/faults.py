@@ -7,7 +7,9 @@ long as nothing fails.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from unstall.prove import accounts
@@ -20,6 +22,7 @@ from unstall.records.proof import Difference
 _LATE = 0.78  # when two of three epochs are over, or three of four
 _EARLY = 0.5  # when there is something that an earlier validation has left
 _ORPHANED_S = 12.0  # torch's loader workers look for their parent every five
+_TEXTS = 2  # texts for which there is no room, each in runs of its own
 _FEWER = 2  # lines that may be on their way where something fails
 
 
@@ -59,9 +62,11 @@ def faults_of(original: WholeRun) -> Iterator[Fault]:
     if largest > 1:
         plan = {"fault": {"kind": "cut", "bytes": largest // 2}}
         yield Fault(plan, " where the disk has no room for half of its largest file of numbers", compares_files=False)
-    # What is written when it ends is lost with it, in the original as well.
+    for path in sorted(path for path, content in files.items() if content.text)[:_TEXTS]:
+        plan = {"fault": {"kind": "no-room", "path": path}}
+        yield Fault(plan, f" where the disk has no room for {Path(path).name}", compares_files=False)
     plan = {**_plan("kill", late, mode), "outlives": {"seconds": _ORPHANED_S}}
-    yield Fault(plan, " where it is killed late in the run", compares_files=False, outlives_s=_ORPHANED_S)
+    yield Fault(plan, " where it is killed late in the run", outlives_s=_ORPHANED_S)
 
 
 def _plan(kind: str, call: int, mode: str) -> Mapping[str, Any]:
@@ -72,7 +77,8 @@ def first_difference(original: Effects, changed: Effects, fault: Fault) -> Diffe
     """How the changed program ends in another way; None where it does not.
 
     Texts may be in the middle of a line: what is asked is whether most lines are there, whether each file of numbers
-    is, and whether it says the same but for its numbers, as the epoch that is saved beside them.
+    is, and whether it says the same but for its numbers, as the epoch that is saved beside them. A draft that is left
+    in the working folder would be in the next run's way; elsewhere, where the system tidies up, one of text is not.
     """
     statuses = changed.status, original.status
     if statuses[0] != statuses[1] and (fault.compares_files or 0 in statuses):
@@ -89,8 +95,11 @@ def first_difference(original: Effects, changed: Effects, fault: Fault) -> Diffe
         if difference:
             return Difference(kind="effects", place=path, detail=difference)
     for path, content in sorted(after.items()):
-        if path not in before and content.text is None and content.size > 0:
-            return Difference(kind="effects", place=path, detail="is written, which it was not")
+        is_in_the_way = content.text is None or path.startswith(f"{Path.cwd()}{os.sep}")
+        if path not in before and is_in_the_way and content.size > 0:
+            return Difference(kind="effects", place=path, detail="is left, which it was not")
+    if original.last_line and not changed.last_line:
+        return Difference(kind="effects", place="standard error", detail=f"nothing instead of {original.last_line!r}")
     return None
 
 

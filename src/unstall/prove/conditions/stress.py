@@ -2,7 +2,8 @@
 
 There outputs of models grow large, or are no numbers any more. A loss that overflows before the original's does is
 wrong; one that stays small, or a number, hides what has happened, and stops teaching anything. So do weights that stay
-numbers where the original's are none any more: gradients that were no numbers are set to zero, say.
+numbers where the original's are none any more: gradients that were no numbers are set to zero, say. Where outputs are
+small, the gradients that an optimizer is given must be as small: a limit of their norm is no norm that is always set.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from unstall.prove import thresholds
 from unstall.prove.runner import WholeRun
 from unstall.records.proof import Difference
 
+_LOSS, _WEIGHTS, _GRADIENTS = "loss.", "weights.", "gradients."
+
 
 class Stress(NamedTuple):
     """What is done to a model's outputs."""
@@ -27,15 +30,15 @@ class Stress(NamedTuple):
     """In words that follow "not the same"."""
     tells_less: Callable[[ObservedTensor, ObservedTensor], str]
     """In words, in what the changed program's loss, the second, does; nothing where it does not."""
-    reaches_weights: bool = False
-    """Whether it is asked of the weights after the step as well."""
+    reaches: str = ""
+    """What it is asked of as well as of losses, by the beginning of its name."""
 
 
 def first_difference(original: WholeRun, changed: WholeRun, stress: Stress) -> Difference | None:
-    """The first loss of the first step, or weight after it, that tells less than the original's."""
+    """The first loss of the first step, or weight or gradient after it, that tells less than the original's."""
     pairs = [*zip(_losses(original), _losses(changed))]
-    if stress.reaches_weights:
-        pairs += zip(_weights(original), _weights(changed))
+    if stress.reaches:
+        pairs += zip(_after_step(original, stress.reaches), _after_step(changed, stress.reaches))
     for before, after in pairs:
         detail = stress.tells_less(before, after) if before.is_like(after) else ""
         if detail:
@@ -58,15 +61,29 @@ def _of_no_numbers(before: ObservedTensor, after: ObservedTensor) -> str:
     return "it is a number, and the original's is none" if _is_finite(after) and not _is_finite(before) else ""
 
 
+def _of_small_outputs(before: ObservedTensor, after: ObservedTensor) -> str:
+    if before.what.startswith(_LOSS) or not (_is_finite(before) and _is_finite(after)):
+        return ""
+    size, other = _norm(before), _norm(after)
+    if other <= thresholds.LARGER_WHERE_CALM * size + thresholds.LEAST_GRADIENT:
+        return ""
+    return f"its norm is {other:.2g}, and that of the original's {size:.2g}"
+
+
 STRESSES = (
     Stress(
         {"stress": {"factor": float(thresholds.STRESS)}},
         f" where a model's outputs are {thresholds.STRESS:,.0f} times as large",
         _of_large_outputs,
     ),
-    Stress({"stress": {"nan": True}}, " where a model gives what is not a number", _of_no_numbers, True),
+    Stress({"stress": {"nan": True}}, " where a model gives what is not a number", _of_no_numbers, _WEIGHTS),
+    Stress(
+        {"stress": {"factor": 1 / float(thresholds.STRESS)}},
+        f" where a model's outputs are {thresholds.STRESS:,.0f} times as small",
+        _of_small_outputs,
+        _GRADIENTS,
+    ),
 )
-_LOSS = "loss."
 
 
 def has_losses(run: WholeRun) -> bool:
@@ -78,9 +95,14 @@ def _losses(run: WholeRun) -> list[ObservedTensor]:
     return [tensor for tensor in run.tensors if tensor.what.startswith(_LOSS) and not tensor.step]
 
 
-def _weights(run: WholeRun) -> list[ObservedTensor]:
-    """After the first step."""
-    return [tensor for tensor in run.tensors if tensor.is_weights and tensor.step == 1]
+def _after_step(run: WholeRun, beginning: str) -> list[ObservedTensor]:
+    """What is recorded of the first step, by the beginning of its name: weights after it, gradients before."""
+    step = 0 if beginning == _GRADIENTS else 1
+    return [tensor for tensor in run.tensors if tensor.what.startswith(beginning) and tensor.step == step]
+
+
+def _norm(tensor: ObservedTensor) -> float:
+    return float(np.linalg.norm(tensor.array().astype(np.float64)))
 
 
 def _is_finite(tensor: ObservedTensor) -> bool:

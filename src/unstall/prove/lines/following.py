@@ -63,14 +63,18 @@ class Follower:
         """
         called = set.intersection(*(set(calls.rising(run.quarters)) for run in runs))
         taken = set.intersection(*({place for place, _ in calls.rising(run.volume)} for run in runs))
-        if not (called or taken):
+        kept = set.intersection(*(set(volume.accumulating(run.validations)) for run in runs))
+        if not (called or taken or kept):
             return
         original = self.runs.original(self._plan({}))
+        if kept and not volume.accumulating(original.validations):
+            place = min(kept)
+            raise ProofEnded("inconclusive", volume.accumulating_in_words(place, runs[0].validations[place]))
         if calls.rising(original.quarters):
             return
         if called:
             raise ProofEnded("inconclusive", calls.rising_in_words(*min(called)))
-        if not calls.rising(original.volume):
+        if taken and not calls.rising(original.volume):
             place = min(taken)
             raise ProofEnded("inconclusive", volume.rising_in_words(place, runs[0].volume[place]))
 

@@ -73,3 +73,31 @@ def test_items_are_damaged_at_their_first_text(tmp_path):
 @pytest.mark.parametrize("value", [[1] * 9, ["a"] * 3, torch.ones(9, dtype=torch.long), torch.tensor(1.0), None])
 def test_what_nobody_knows_how_to_damage_is_left(tmp_path, value):
     assert not damaged(tmp_path, value)
+
+
+OWN = """
+    import torch
+    from torch.utils.data import DataLoader, Dataset
+
+    class Rows(Dataset):
+        def __init__(self, seed):
+            self.x = torch.zeros(9, 2)
+
+        def __len__(self):
+            return len(self.x)
+
+        def __getitem__(self, index):
+            return self.x[index]
+
+    train, valid = Rows(0), Rows(1)
+    for rows in (train, train, valid):
+        print(int(next(iter(DataLoader(rows, batch_size=9))).isnan().sum()))
+"""
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize(("which", "counts"), [(0, ["2", "2", "0"]), (1, ["0", "0", "2"])])
+def test_what_a_dataset_has_made_itself_is_damaged_when_a_loader_gets_it(tmp_path, which, counts):
+    done, folder = run_under({"damaged": {"kind": "spoiled", "which": which}}, OWN, tmp_path)
+    assert done.stdout.split() == counts, done.stderr
+    assert (folder / "damaged.json").exists()

@@ -71,3 +71,15 @@ def test_gradients_are_no_numbers_either(tmp_path, before_step, is_number):
     _, folder = run_under({"clock": clock, "observe": {"whole": True}, "stress": {"nan": True}}, program, tmp_path)
     weights = [tensor for tensor in read(folder / "observed.bin") if tensor.is_weights and tensor.step == 1]
     assert weights and all(np.isfinite(tensor.array()).all() == is_number for tensor in weights)
+
+
+@pytest.mark.timeout(240)
+def test_gradients_that_an_optimizer_is_given_are_written_down(tmp_path):
+    program = PROGRAM.replace("optimizer.step()", "nn.utils.clip_grad_norm_(model.parameters(), 0.1); optimizer.step()")
+    clock = {"kind": "optimizer", "warmup": 0, "steps": 1, "seconds": None}
+    observe = {"whole": True, "gradients": True}
+    plan = {"clock": clock, "observe": observe, "stress": {"factor": 0.001}}
+    _, folder = run_under(plan, program.replace("LOSS", STABLE), tmp_path)
+    gradients = [t for t in read(folder / "observed.bin") if t.what.startswith("gradients.") and not t.step]
+    assert len(gradients) == 4
+    assert 0 < sum(float((tensor.array() ** 2).sum()) for tensor in gradients) < 1e-4

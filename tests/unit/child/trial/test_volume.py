@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from unstall.child.trial.volume import counted_steps
 from unstall.prove.lines.calls import rising
-from unstall.prove.lines.volume import counted_in
+from unstall.prove.lines.volume import accumulating, counted_in
 
 from .test_account import run_under
 
@@ -53,3 +53,37 @@ def test_counted_steps_are_few_and_within_the_run(steps):
     counted = counted_steps(steps)
     assert max(counted) < steps and min(counted) > 0 and len(counted) <= 16
     assert len({list(counted.values()).count(quarter) for quarter in range(4)}) == 1
+
+
+VALIDATING = """
+    import torch
+    from torch import nn
+
+    model = nn.Linear(64, 1)
+    optimizer = torch.optim.SGD(model.parameters())
+    scores = []
+
+    def validate():
+        model.eval()
+        with torch.no_grad():
+            scores.append(model(torch.ones(8, 64)))
+        torch.cat(scores).sum()
+        model.train()
+
+    for epoch in range(5):
+        for step in range(4):
+            model(torch.ones(1, 64)).sum().backward()
+            optimizer.step()
+        validate()
+"""
+
+
+@pytest.mark.timeout(240)
+def test_what_validations_take_is_counted_in_each_of_them(tmp_path):
+    _, folder = run_under({"volume": {"steps": 20}}, VALIDATING, tmp_path)
+    validations = counted_in(folder / "validations.json")
+    assert {call.operator: tuple(counts) for call, counts in validations.items() if call.function == "validate"} == {
+        "cat": (8, 16, 24, 32),
+        "sum": (8, 16, 24, 32),
+    }
+    assert {call.operator for call in accumulating(validations)} == {"cat", "sum"}

@@ -15,11 +15,12 @@ from unstall.optimize.sameness import ObservedTensor
 from unstall.prove.left_behind.effects import Content
 
 
-def ending(plan, *, fails=1, saved=b"\0weights", **given):
+def ending(plan, *, fails=1, saved=b"\0weights", left=(), **given):
     """A run that ends so where a call fails; a model is saved by then."""
     status = fails if "fault" in plan else 0
     run = seeded(plan, status=status, **given)
     files = {"/program/model.pt": Content.of(saved if status or "fault" in plan else b"\0weights")}
+    files |= {str(path): Content.of(b"1\n") for path in left if "fault" in plan}
     return replace(run, effects=replace(run.effects, contents={**run.effects.contents, **files}))
 
 
@@ -246,3 +247,41 @@ def test_a_program_that_hangs_where_a_call_fails_is_different_unless_the_origina
     late = replace(ending({"fault": {}}), timed_out=True, seconds=900.0)
     proof, _ = prove(ending, lambda plan: late if "fault" in plan else ending(plan, seconds=5.0))
     assert (proof.verdict, proof.reason) == ("inconclusive", "the budget is spent")
+
+
+@pytest.mark.parametrize(("folder", "verdict"), [("", "different"), ("/tmp", "proven")])
+def test_a_text_that_a_failed_run_leaves_in_the_next_ones_way(tmp_path, monkeypatch, folder, verdict):
+    monkeypatch.chdir(tmp_path)
+    left = [f"{folder or tmp_path}/rows.spool"]
+    proof, _ = prove(ending, lambda plan: ending(plan, seconds=5.0, left=left))
+    assert proof.verdict == verdict
+    if verdict == "different":
+        assert str(proof.first_difference).endswith("rows.spool: is left, which it was not")
+    assert (
+        prove(lambda plan: ending(plan, left=left), lambda plan: ending(plan, seconds=5.0, left=left))[0].verdict
+        == "proven"
+    )
+
+
+@pytest.mark.parametrize(("fails", "verdict"), [(0, "different"), (1, "proven")])
+def test_a_text_for_which_there_is_no_room_must_be_an_error_in_both(fails, verdict):
+    def writing(plan, fails=1, **given):
+        lacks = plan.get("fault", {}).get("kind") == "no-room"
+        run = ending(plan, fails=fails if lacks else 1, **given)
+        texts = {f"/program/{name}.csv": Content.of(b"1\n") for name in "abc"}
+        return replace(run, effects=replace(run.effects, contents={**run.effects.contents, **texts}))
+
+    proof, runs = prove(writing, lambda plan: writing(plan, fails, seconds=5.0))
+    assert proof.verdict == verdict
+    lacking = {plan["fault"]["path"] for plan in runs.plans if plan.get("fault", {}).get("kind") == "no-room"}
+    assert lacking == ({"/program/a.csv"} if verdict == "different" else {"/program/a.csv", "/program/b.csv"})
+    assert verdict == "proven" or "where the disk has no room for a.csv: exit code" in proof.reason
+
+
+def test_an_error_that_is_told_to_nobody_is_different():
+    def silent(plan):
+        run = ending(plan, seconds=5.0)
+        return replace(run, effects=replace(run.effects, last_line=""))
+
+    proof, _ = prove(ending, silent)
+    assert proof.verdict == "different" and proof.first_difference.place == "standard error"

@@ -10,7 +10,7 @@ from unstall.prove.conditions.stress import STRESSES, first_difference
 from unstall.prove.left_behind.effects import Effects
 from unstall.prove.runner import WholeRun
 
-LARGE, NO_NUMBER = STRESSES
+LARGE, NO_NUMBER, SMALL = STRESSES
 
 
 def run(loss, what="loss.0"):
@@ -55,3 +55,19 @@ def test_weights_that_stay_numbers_where_the_originals_do_not_are_different(afte
     assert not is_different or difference.place == "after step 1, head"
     assert first_difference(weighing(np.nan, 0), weighing(after, 0), NO_NUMBER) is None
     assert first_difference(weighing(np.nan), weighing(after), LARGE) is None
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "detail"),
+    [
+        (1e-4, 0.1, "its norm is 0.1, and that of the original's 0.0001"),
+        (1e-4, 1.1e-4, None),
+        (0.0, 1e-7, None),
+        (0.1, 1e-4, None),
+    ],
+)
+def test_gradients_of_small_outputs_are_small(before, after, detail):
+    difference = first_difference(run(before, "gradients.0.0"), run(after, "gradients.0.0"), SMALL)
+    assert (difference and difference.detail) == detail
+    assert first_difference(run(before), run(after), SMALL) is None, "losses"
+    assert first_difference(run(before, "gradients.0.0"), run(after, "gradients.0.0"), LARGE) is None

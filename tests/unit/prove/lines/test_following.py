@@ -132,3 +132,20 @@ def test_an_error_in_a_function_that_both_have_must_be_told(original, changed, v
     assert [plan["raised"] for plan in runs.plans if "raised" in plan] == [wanted] * (1 + bool(original))
     if verdict == "different":
         assert proof.reason.endswith("where a call of read (train.py) fails: exit code: 0 instead of 1")
+
+
+def test_a_validation_that_takes_all_that_there_was_so_far_is_inconclusive():
+    call = OperatorCall(str(TRAIN), "validate", 3, "pad_sequence", 5)
+
+    def validating(plan, counts, **given):
+        return seeded(plan, validations={call: counts} if "volume" in plan else {}, **given)
+
+    proof, _ = prove(
+        lambda plan: validating(plan, (4, 4, 4, 4)), lambda plan: validating(plan, (4, 8, 12, 16), seconds=5.0)
+    )
+    assert proof.verdict == "inconclusive" and "takes more elements in each validation" in proof.reason
+    growing = (4, 8, 12, 16)
+    assert (
+        prove(lambda plan: validating(plan, growing), lambda plan: validating(plan, growing, seconds=5.0))[0].verdict
+        == "proven"
+    )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from unstall.prove.lines.calls import rising
-from unstall.prove.lines.volume import OperatorCall, counted_in, rising_in_words
+from unstall.prove.lines.volume import OperatorCall, accumulating, accumulating_in_words, counted_in, rising_in_words
 
 CALL = OperatorCall("/program/train.py", "add", 30, "cat", 41)
 
@@ -31,3 +32,17 @@ def test_the_words_name_operator_line_and_how_much():
     ((call, elements),) = rising({CALL: [1000, 3000, 5000, 7000], CALL._replace(line=9): [5, 5, 5, 5]})
     words = rising_in_words(call, elements)
     assert words.startswith("cat in add (train.py:41) takes more and more elements, 1,000 in the first quarter")
+
+
+@pytest.mark.parametrize(
+    ("counts", "is_all"),
+    [((64, 128, 192, 256), True), ((640, 1300, 1900, 2600), True), ((64, 64, 64, 64), False), ((64, 100, 140, 300), False),
+     ((0, 64, 128, 192), False)],
+)  # fmt: skip
+def test_validations_that_take_all_that_there_was_so_far(counts, is_all):
+    call = OperatorCall("/program/train.py", "validate", 3, "pad_sequence", 9)
+    assert accumulating({call: counts}) == [call] * is_all
+    if is_all:
+        assert "pad_sequence in validate (train.py:9) takes more elements in each validation" in accumulating_in_words(
+            call, counts
+        )
