@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -69,7 +70,9 @@ def judge(change: Change, budget: str) -> Row:
         change.prepare(folder)
         words = ["--patch", str(patch), "--budget", budget, "--json", str(report)]
         command = [sys.executable, "-m", "unstall", "prove", *words, *change.command]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=_LIMIT_S)
+        # Where nothing that is printed is kept back, whatever the programs do, lines cannot be lost with a process.
+        plain = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=_LIMIT_S, env=plain)
         try:
             proof = json.loads(report.read_text())["proof"]
         except OSError:
