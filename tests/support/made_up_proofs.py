@@ -20,7 +20,7 @@ SIDES = Sides({TRAIN: b"a = 1\n"}, {TRAIN: b"a = 2\n"})
 def make_account(steps=24, rows=16, **given):
     calls = [["train", rows, "float32", "00"]] * steps
     base = {"steps": steps, "calls": calls, "batches": [], "chains": {"calls": "00", "batches": ""}, "random": {},
-            "nice": [0], "policy": [0], "shared": 0, "signals": [4], "cores": [2], "unsettled": 0}  # fmt: skip
+            "nice": [0], "policy": [0], "shared": 0, "signals": [4], "cores": [2], "unsettled": 0, "most_threads": 1}  # fmt: skip
     return {**base, **given}
 
 

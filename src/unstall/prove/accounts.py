@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from unstall.prove import thresholds
 from unstall.records.proof import Difference
 
 Account = Mapping[str, Any]
@@ -68,6 +69,9 @@ def behaves_otherwise(original: Account, changed: Account) -> str | None:
         return "it blocks, ignores or handles signals that end a program"
     if max(changed["cores"], default=0) < min(original["cores"], default=0):
         return "it binds itself to fewer cores, which two runs at once would share"
+    most, before = changed["most_threads"], original["most_threads"]
+    if most > max(thresholds.MANY_THREADS, thresholds.MORE_THREADS * before):
+        return f"it has {most} threads at once now and then, and the original {before}"
     return left_in_shared_memory(original, changed)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from unstall.prove.accounts import behaves_otherwise, changed_at_the_end
 
-USUAL = {"signals": [4, 4], "cores": [2, 2], "shared": 0, "unsettled": 0}
+USUAL = {"signals": [4, 4], "cores": [2, 2], "shared": 0, "unsettled": 0, "most_threads": 3}
 
 
 @pytest.mark.parametrize(
@@ -15,6 +15,7 @@ USUAL = {"signals": [4, 4], "cores": [2, 2], "shared": 0, "unsettled": 0}
         ({"signals": [4, 5]}, "ignores or handles signals"),
         ({"cores": [1, 1]}, "fewer cores"),
         ({"shared": 12}, "12 bytes in shared memory"),
+        ({"most_threads": 65}, "65 threads at once now and then, and the original 3"),
     ],
 )
 def test_what_a_change_does_beside_its_results_is_said_unless_the_original_does_it(given, words):

@@ -400,6 +400,8 @@ def test_memory_that_grows_to_the_end_is_not_proven():
         ({"outlived_s": 2.0}, "inconclusive", "a process of it goes on for 2.0 s after its end"),
         ({"outlived_s": 0.1}, "proven", ""),
         ({"account": make_account(shared=1200)}, "inconclusive", "it leaves 1,200 bytes in shared memory"),
+        ({"account": make_account(most_threads=192)}, "inconclusive", "it has 192 threads at once now and then, and"),
+        ({"account": make_account(most_threads=40)}, "proven", ""),
         ({"account": make_account(nice=[0, -20, 0])}, "refused", "the system prefers it"),
         ({"account": make_account(policy=[0, 1])}, "refused", "the system prefers it"),
         ({"account": make_account(nice=[0, 10])}, "proven", ""),

@@ -9,12 +9,13 @@ shorter.py ended early), ``shared`` (bytes that it leaves in shared memory), and
 is scheduled), ``graphs`` (of how many steps autograd's graph is alive), ``cores`` (that it may use), ``signals`` (which
 of those that end a program are blocked, ignored or handled, a bit each), and, at fewer of them, ``helpers`` (bytes
 that its children have for themselves). ``unsettled``: parameters that were changed after the last step of their
-optimizer.
+optimizer. ``most_threads``: that it had at once whenever one was started, however short they live.
 """
 
 from __future__ import annotations
 
 import atexit
+import functools
 import hashlib
 import json
 import os
@@ -22,7 +23,8 @@ import random
 import signal
 import stat
 import sys
-from typing import Any
+import threading
+from typing import TYPE_CHECKING, Any
 
 from unstall.child import trial
 from unstall.child.trial import shorter
@@ -31,6 +33,9 @@ from unstall.child.trial.observe import facts
 from unstall.child.trial.settled import Settled
 from unstall.child.trial.spaced import Spaced
 from unstall.child.trial.tensors import rows, tensors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _LEVELS = ("memory", "descriptors", "processes", "threads", "unnamed", "nice", "policy", "cores", "signals", "graphs")
 _MOST_SAMPLES, _MOST_OF_HELPERS = 4096, 64  # the kernel goes through all pages of these
@@ -53,6 +58,7 @@ class TrialAccount:
         self.graphs = Graphs()
         self.levels = Spaced(lambda: (*levels(), self.graphs.alive()), _MOST_SAMPLES)
         self.helpers = Spaced(helpers_bytes, _MOST_OF_HELPERS)
+        self.most_threads = 1
         self.settled = Settled()
         self.shared = shared_bytes()
 
@@ -79,6 +85,11 @@ class TrialAccount:
         dtypes, digest = self._digest("calls", args)
         if len(self.calls) < _MOST:
             self.calls.append(("train" if model.training else "eval", rows(args), dtypes, digest))
+
+    def thread(self) -> None:
+        """A thread has been started."""
+        if os.getpid() == self.pid:
+            self.most_threads = max(self.most_threads, threading.active_count())
 
     def batch(self, batch: Any) -> None:
         """A loader has given a batch to the main process."""
@@ -111,6 +122,7 @@ class TrialAccount:
             "shared": max(0, shared_bytes() - self.shared),
             "helpers": self.helpers.readings,
             "unsettled": self.settled.changed_since(),
+            "most_threads": self.most_threads,
             **{name: [row[place] for row in self.levels.readings] for place, name in enumerate(_LEVELS)},
         }
         with open(self.path, "w") as file:
@@ -213,6 +225,7 @@ def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
     if trial.is_helper():
         return []
     account = TrialAccount(folder)
+    _after_thread_starts(account.thread)
     return [
         ("torch.optim.optimizer", lambda module: trial.after_optimizer_steps(module, account.step)),
         ("torch.optim.optimizer", account.settled.watch),
@@ -223,6 +236,17 @@ def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
         ("torch.utils.data.dataloader", lambda module: _batches(module, account)),
         ("torch.autograd", lambda module: watch(module, account.graphs)),
     ]
+
+
+def _after_thread_starts(then: Callable[[], None]) -> None:
+    start = threading.Thread.start
+
+    @functools.wraps(start)
+    def start_and_tell(self: threading.Thread) -> None:
+        start(self)
+        then()
+
+    threading.Thread.start = start_and_tell  # type: ignore[method-assign]
 
 
 def _batches(module: Any, account: TrialAccount) -> None:

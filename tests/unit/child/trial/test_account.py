@@ -105,6 +105,7 @@ def test_open_files_and_children_are_counted_at_each_step(tmp_path):
     assert [count - account["processes"][1] for count in account["processes"][1:]] == [0, 1, 2, 3, 4]
     assert [count - account["descriptors"][1] for count in account["descriptors"][1:]] == [0, 1, 2, 3, 4]
     assert [count - account["threads"][1] for count in account["threads"][1:]] == [0, 1, 2, 3, 4]
+    assert account["most_threads"] == 1 + 5, "with the main one"
     assert [size - account["unnamed"][1] for size in account["unnamed"][1:]] == [0, 3, 6, 9, 12]
     assert set(account["nice"]) == {os.getpriority(os.PRIO_PROCESS, 0)}
 
