@@ -2,7 +2,8 @@
 
 What the program then does is its own matter: an error, or other numbers. ``plan["which"]``: of which dataset, of those
 that have such samples, the first is 0. ``plan["kind"]``: ``spoiled``, a text has a
-character more at its end, and numbers are none any more; or ``long``, a text is there many times over. It is an item in
+character more at its end, and numbers are none any more; ``long``, a text is there many times over; or ``between``, the
+last whole number of it is a half more. It is an item in
 the middle of the first list, array or tensor that a dataset is made of, or, where none is, has when it is given to a
 loader; what it was is said in ``damaged.json``, for
 what is made of other data cannot be compared.
@@ -96,6 +97,8 @@ class Damage:
 
     def _other(self, item: Any) -> Any:
         """An item that is damaged; itself where nobody knows how."""
+        if self.kind == "between":
+            return _with_half(item)
         if isinstance(item, str):
             return f"{item}?" if self.kind == "spoiled" else " ".join([item] * _TIMES)
         if isinstance(item, os.PathLike):
@@ -112,6 +115,20 @@ class Damage:
     def _say(self, what: str) -> None:
         with open(self.path, "w") as file:
             json.dump(hashlib.blake2b(what.encode(), digest_size=8).hexdigest(), file)
+
+
+def _with_half(item: Any) -> Any:
+    """With the last whole number in it a half more; itself where there is none."""
+    if type(item) is int:
+        return item + 0.5
+    if type(item) in (list, tuple):
+        parts = list(item)
+        for number in reversed(range(len(parts))):
+            changed = _with_half(parts[number])
+            if changed is not parts[number]:
+                parts[number] = changed
+                return type(item)(parts)
+    return item
 
 
 def _has_numbers(value: Any) -> bool:

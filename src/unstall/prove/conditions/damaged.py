@@ -17,12 +17,15 @@ class DamagedData(NamedTuple):
     plan: Mapping[str, Any]
     where: str
     """In words that follow what happens."""
+    is_sound: bool = False
+    """Whether a program may well take such data: where the original does not, nothing is compared."""
 
 
 KINDS = (
     DamagedData({"damaged": {"kind": "spoiled"}}, " where a sample is damaged"),
     DamagedData({"damaged": {"kind": "spoiled", "which": 1}}, " where a sample of its second dataset is damaged"),
     DamagedData({"damaged": {"kind": "long"}}, " where a sample is far longer than the others"),
+    DamagedData({"damaged": {"kind": "between"}}, " where a number of a sample is no whole one", is_sound=True),
 )
 
 

@@ -90,7 +90,7 @@ class LastChecks:
         for data in damaged.KINDS if self.watched and damaged.has_loader(self.watched[0].original) else ():
             self.log(f"what both do{data.where}")
             original = self.runs.may_fail(self.runs.sides.original, data.plan)
-            if original.damaged is None or original.timed_out:
+            if original.damaged is None or original.timed_out or (data.is_sound and original.effects.status):
                 continue
             changed = self.runs.may_fail(self.runs.sides.changed, data.plan)
             if changed.damaged != original.damaged:  # it makes its datasets of something else

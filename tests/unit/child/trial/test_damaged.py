@@ -70,6 +70,17 @@ def test_items_are_damaged_at_their_first_text(tmp_path):
     assert value[4] == (4, tmp_path / "a.jpg?", "label") and value[3][1].name == "a.jpg"
 
 
+@pytest.mark.parametrize(
+    ("item", "wanted"),
+    [(("a", [[0, 1, 2], [0, 3, 4]], "b"), ("a", [[0, 1, 2], [0, 3, 4.5]], "b")), (7, 7.5), ((1, True), (1.5, True))],
+)
+def test_the_last_whole_number_becomes_one_between(tmp_path, item, wanted):
+    value = [item] * 9
+    assert damaged(tmp_path, value, "between")
+    assert value[4] == wanted and value[3] == item
+    assert not damaged(tmp_path, [(0.5, "a")] * 9, "between")
+
+
 @pytest.mark.parametrize("value", [[1] * 9, ["a"] * 3, torch.ones(9, dtype=torch.long), torch.tensor(1.0), None])
 def test_what_nobody_knows_how_to_damage_is_left(tmp_path, value):
     assert not damaged(tmp_path, value)

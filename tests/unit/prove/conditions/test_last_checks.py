@@ -118,6 +118,18 @@ def test_what_a_change_does_with_a_sample_that_is_another(original, changed, rea
     assert reason is None or proof.reason.startswith(reason)
 
 
+@pytest.mark.parametrize(("fails", "verdict"), [(True, "proven"), (False, "inconclusive")])
+def test_a_number_between_is_compared_where_the_original_takes_it(fails, verdict):
+    def between(plan, fails, output, **given):
+        is_it = plan.get("damaged", {}).get("kind") == "between"
+        return reading(plan, fails=fails and is_it, output=output if is_it else "loss 0.5\n", **given)
+
+    proof, _ = prove(
+        lambda plan: between(plan, fails, "loss 0.6\n"), lambda plan: between(plan, False, "loss 0.7\n", seconds=5.0)
+    )
+    assert proof.verdict == verdict and (fails or "where a number of a sample is no whole one" in proof.reason)
+
+
 def writing(plan, here, *, elsewhere, **given):
     """A run that writes a file into its working folder; where it is started in another, there or not."""
     folder = plan["elsewhere"]["folder"] if "elsewhere" in plan and elsewhere else str(here)
