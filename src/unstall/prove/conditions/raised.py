@@ -1,7 +1,7 @@
 """Whether an error in a function that both sides have is told by both: one that ends a thread alone is told to nobody.
 
 Asked of functions that the change calls in another way than the original does: where it was called in turn and is
-called by threads now, an error has another way to take.
+called by threads now, an error has another way to take. And of functions that the change has brought.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from unstall.prove import thresholds
 from unstall.prove.lines.calls import Calls
@@ -17,10 +17,23 @@ from unstall.prove.runner import WholeRun
 from unstall.prove.trees import Sides
 
 _CALL = 2  # the first may be a try, or one for all
+_LAST_WORDS = frozenset(("__del__", "__exit__", "__aexit__"))
+"""Functions whose errors are dropped by Python, or stand behind another one."""
 
 
-def plans(sides: Sides, lines: Mapping[str, Sequence[int]], calls: Calls) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """(words for a person, plan) of each function that is let fail, the one that is called most often first.
+class Failing(NamedTuple):
+    """A function that is let fail."""
+
+    where: str
+    """In words that follow "not the same"."""
+    plan: Mapping[str, Any]
+    is_new: bool
+    """Whether the change has brought it."""
+
+
+def failing(sides: Sides, lines: Mapping[str, Sequence[int]], calls: Calls) -> Iterator[Failing]:
+    """Functions that both sides have and the change uses, and functions of the change, the ones that are called most
+    often first.
 
     Args:
         sides: of the proof.
@@ -28,20 +41,25 @@ def plans(sides: Sides, lines: Mapping[str, Sequence[int]], calls: Calls) -> Ite
         calls: how often each function of the changed program was called in a run.
     """
     used = {name for path, changed in lines.items() for name in _used(_source(sides.changed, path), frozenset(changed))}
-    before = {path: _defined(_source(sides.original, path)) for path in {function.path for function in calls}}
-    both = [
-        (count, function)
-        for function, count in calls.items()
-        if count >= _CALL and function.name in used and function.name in before[function.path]
-    ]
-    for _, function in sorted(both, reverse=True)[: int(thresholds.FUNCTIONS_RAISED)]:
-        where = f" where a call of {function.name} ({Path(function.path).name}) fails"
-        yield where, {"raised": {"path": function.path, "name": function.name, "call": _CALL}}
+    before, after = (
+        {path: _defined(_source(files, path)) for path in {function.path for function in calls}}
+        for files in (sides.original, sides.changed)
+    )
+    ordered = sorted(((count, function) for function, count in calls.items()), reverse=True)
+    both = [each for each in ordered if each[0] >= _CALL and each[1].name in used & before[each[1].path]]
+    new = [each for each in ordered if each[1].name in after[each[1].path] - before[each[1].path] - _LAST_WORDS]
+    for is_new, functions in ((False, both), (True, new)):
+        for count, function in functions[: int(thresholds.FUNCTIONS_RAISED)]:
+            where = f" where a call of {function.name} ({Path(function.path).name}) fails"
+            plan = {"path": function.path, "name": function.name, "call": min(_CALL, count)}
+            yield Failing(where, {"raised": plan}, is_new)
 
 
-def is_hidden(original: WholeRun, changed: WholeRun) -> bool:
-    """Whether the changed program ends as if nothing had been, and the original does not."""
-    return original.raised and changed.raised and bool(original.effects.status) and not changed.effects.status
+def untold(run: WholeRun) -> str | None:
+    """In words, that a program in which a function has failed ends as if nothing had been, or not at all."""
+    if run.timed_out:
+        return "it does not end"
+    return "it ends with exit code 0" if run.raised and not run.effects.status else None
 
 
 def _source(files: Mapping[Path, bytes | None], path: str) -> ast.AST:

@@ -101,14 +101,16 @@ class Follower:
 
     def _refuse_errors_untold(self, lines: Lines, own: WholeRun) -> None:
         """Raise ProofEnded where an error in a function ends the original, and not the changed program."""
-        for where, plan in raised.plans(self.sides, lines, own.calls):
-            original = self.runs.may_fail(self.sides.original, plan)
-            if original.timed_out or not original.effects.status:
+        for one in raised.failing(self.sides, lines, own.calls):
+            original = None if one.is_new else self.runs.may_fail(self.sides.original, one.plan)
+            if original and (original.timed_out or not (original.raised and original.effects.status)):
                 continue
-            changed = self.runs.may_fail(self.sides.changed, plan)
-            if raised.is_hidden(original, changed):
-                code = Difference(kind="effects", place="exit code", detail=f"0 instead of {original.effects.status}")
-                raise ProofEnded("different", f"it does not do the same{where}: {code}", first_difference=code)
+            untold = raised.untold(self.runs.may_fail(self.sides.changed, one.plan))
+            if untold and original is None:
+                raise ProofEnded("inconclusive", f"{untold}{one.where}: the error is told to nobody")
+            if untold and original:
+                ended = Difference(kind="effects", place="end of the run", detail=untold)
+                raise ProofEnded("different", f"it does not do the same{one.where}: {ended}", first_difference=ended)
 
     def _under_others(self, lines: Lines, own: WholeRun) -> Iterator[WholeRun]:
         """Runs under other seeds: more and more of them, as long as the program's own are told from all."""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from made_up_proofs import make_run
 
-from unstall.prove.conditions.raised import is_hidden, plans
+from unstall.prove.conditions.raised import failing, untold
 from unstall.prove.lines.calls import CalledFunction
 from unstall.prove.lines.reached import changed_lines
 from unstall.prove.trees import Sides
@@ -32,28 +31,29 @@ def fill(function, paths):
 """
 
 
-def planned(calls, after=AFTER):
+def let_fail(calls, after=AFTER):
     sides = Sides({TRAIN: BEFORE.encode()}, {TRAIN: after.encode()})
     called = {CalledFunction(str(TRAIN), name, 1): count for name, count in calls.items()}
-    return [plan["raised"] for _, plan in plans(sides, changed_lines(sides), called)]
+    found = failing(sides, changed_lines(sides), called)
+    return [(one.plan["raised"]["name"], one.plan["raised"]["call"], one.is_new) for one in found]
 
 
-def test_a_function_that_both_have_and_the_change_uses_is_let_fail():
-    assert planned({"read": 12, "fill": 2, "rows": 2}) == [{"path": str(TRAIN), "name": "read", "call": 2}]
+def test_functions_that_both_have_and_the_change_uses_or_that_it_has_brought_are_let_fail():
+    assert let_fail({"read": 12, "fill": 2, "rows": 2}) == [("read", 2, False), ("fill", 2, True)]
+    assert let_fail({"fill": 1}) == [("fill", 1, True)]
 
 
 def test_one_that_is_called_once_or_that_the_change_does_not_use_is_not():
-    assert planned({"read": 1}) == []
-    assert planned({"read": 12}, after=BEFORE + "x = 1\n") == []
+    assert let_fail({"read": 1}) == []
+    assert let_fail({"read": 12}, after=BEFORE + "x = 1\n") == []
+    assert let_fail({"__exit__": 2}, after=BEFORE + "def __exit__(self, *error):\n    pass\n") == []
 
 
 def test_source_that_nobody_can_read_names_none():
-    assert planned({"read": 12}, after="def f(:\n") == []
+    assert let_fail({"read": 12}, after="def f(:\n") == []
 
 
-@pytest.mark.parametrize(
-    ("original", "changed", "hidden"), [(1, 0, True), (1, 1, False), (1, 120, False), (0, 0, False)]
-)
-def test_an_error_is_hidden_where_the_original_ends_with_it(original, changed, hidden):
-    assert is_hidden(*(make_run(status=status, raised=True) for status in (original, changed))) == hidden
-    assert not is_hidden(make_run(status=original), make_run(status=changed, raised=True))
+def test_an_error_is_told_by_an_exit_code():
+    assert untold(make_run(raised=True)) == "it ends with exit code 0"
+    assert untold(make_run(timed_out=True)) == "it does not end"
+    assert untold(make_run(raised=True, status=1)) is None and untold(make_run()) is None

@@ -131,7 +131,27 @@ def test_an_error_in_a_function_that_both_have_must_be_told(original, changed, v
     wanted = {"path": str(TRAIN), "name": "read", "call": 2}
     assert [plan["raised"] for plan in runs.plans if "raised" in plan] == [wanted] * (1 + bool(original))
     if verdict == "different":
-        assert proof.reason.endswith("where a call of read (train.py) fails: exit code: 0 instead of 1")
+        assert proof.reason.endswith("where a call of read (train.py) fails: end of the run: it ends with exit code 0")
+
+
+@pytest.mark.parametrize(("status", "verdict"), [(0, "inconclusive"), (1, "proven")])
+def test_an_error_in_a_function_of_the_change_must_be_told(status, verdict):
+    sides = Sides({TRAIN: READS}, {TRAIN: READS + b"def fill(rows):\n    return rows\n"})
+
+    def changed(plan):
+        calls = {CalledFunction(str(TRAIN), "fill", 4): 1}
+        if "raised" not in plan:
+            return seeded(plan, seconds=5.0, calls=calls)
+        return seeded(plan, seconds=5.0, status=status, raised=True)
+
+    proof, runs = prove(seeded, changed, sides)
+    assert proof.verdict == verdict
+    assert [plan["raised"]["call"] for plan in runs.plans if "raised" in plan] == [1]
+    if verdict == "inconclusive":
+        assert (
+            proof.reason
+            == "it ends with exit code 0 where a call of fill (train.py) fails: the error is told to nobody"
+        )
 
 
 def test_a_validation_that_takes_all_that_there_was_so_far_is_inconclusive():
