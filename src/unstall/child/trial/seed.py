@@ -1,8 +1,9 @@
 """Make two runs of a program comparable: the same random numbers in both, however many workers load the data.
 
-Global generators start from ``plan["seed"]`` (a program that seeds them itself overrides it). Each sample of a
-map-style dataset is made under a seed drawn from (seed, epoch, index), each epoch's order from (seed, epoch), and the
-generators of the main process are left as they were: so a worker count changes no random number anywhere.
+Global generators start from ``plan["seed"]`` (a program that seeds them itself overrides it). Each sample of a map-
+style dataset is made under a seed drawn from (seed, epoch, index), each epoch's order from (seed, epoch), where
+epochs are counted whichever loader they are of, and the generators of the main process are left as they were: so a
+worker count changes no random number anywhere.
 ``plan["shift"]``: the seeds that the program itself sets are others, by this, those of its private generators too.
 ``plan["fold"]``: indices are taken modulo this, which makes the later visits of a sample come soon.
 """
@@ -16,6 +17,7 @@ import operator
 import random
 import sys
 import zlib
+from collections import Counter
 from typing import Any
 
 _SEED_NAMES = ("a", "x", "seed", "entropy", "key")
@@ -147,22 +149,24 @@ class Batch:
 def _loader(module: Any, seed: int | None, fold: int | None) -> None:
     base = module._BaseDataLoaderIter
     init, next_index = base.__init__, base._next_index
-    epochs: dict[int, int] = {}
+    epochs: Counter[tuple[str, int | None]] = Counter()
+    """How many have begun, of each kind of sampler and number of samples."""
 
     def __init__(self: Any, loader: Any) -> None:
         if seed is None:
             init(self, loader)
             return
         with Generators():
-            seed_all(seed, "workers", epochs.get(id(loader), 0))
+            seed_all(seed, "workers", epochs[_kind(loader._index_sampler)])
             init(self, loader)
 
     def _next_index(self: Any) -> Any:
         # The sampler draws what it needs for an epoch when its first index is asked for.
         if self.__dict__.get("_unstall_sampler") is not self._sampler_iter:
             self._unstall_sampler = self._sampler_iter
-            key = id(self._index_sampler)
-            self._unstall_epoch = epochs[key] = epochs.get(key, -1) + 1
+            kind = _kind(self._index_sampler)
+            self._unstall_epoch = epochs[kind]
+            epochs[kind] += 1
             if seed is not None and self._dataset_kind == module._DatasetKind.Map:
                 with Generators():
                     seed_all(seed, "order", self._unstall_epoch)
@@ -173,6 +177,15 @@ def _loader(module: Any, seed: int | None, fold: int | None) -> None:
         return Batch(_folded(index, fold), self._unstall_epoch)
 
     base.__init__, base._next_index = __init__, _next_index
+
+
+def _kind(index_sampler: Any) -> tuple[str, int | None]:
+    """What a loader's sampler is known by: many programs make a new loader for each epoch, or a new dataset."""
+    sampler = getattr(index_sampler, "sampler", index_sampler)
+    try:
+        return type(sampler).__qualname__, len(sampler)
+    except TypeError:  # it does not know how many
+        return type(sampler).__qualname__, None
 
 
 def _folded(index: Any, fold: int | None) -> Any:

@@ -26,8 +26,14 @@ PROGRAM = """
 
     if __name__ == "__main__":
         workers = int(sys.argv[1])
-        loader = DataLoader(Noise(), batch_size=2, shuffle=True, num_workers=workers, persistent_workers=workers > 0)
-        for epoch in range(2):
+        def make():
+            return DataLoader(Noise(), batch_size=2, shuffle=True, num_workers=workers, persistent_workers=workers > 0)
+        loader, kept = make(), []
+        for epoch in range(int((sys.argv + [2])[2])):
+            if "fresh" in sys.argv:
+                del loader
+                kept.append(bytearray(epoch * 1000))  # so that the next is at the place of another one
+                loader = make()
             for batch in loader:
                 print(*(part.tolist() for part in batch), torch.rand(1).item(), np.random.default_rng().random())
 """
@@ -57,6 +63,16 @@ def test_samples_and_the_main_process_draw_the_same_with_and_without_workers(tmp
     alone, with_two = run(tmp_path, plan, "0"), run(tmp_path, plan, "2")
     assert alone == with_two and len(set(alone.splitlines())) == 8
     assert run(tmp_path, {"seed": {"seed": 8}}, "0") != alone
+
+
+@pytest.mark.timeout(240)
+def test_epochs_are_the_same_whether_each_has_a_loader_of_its_own(tmp_path):
+    plan = {"seed": {"seed": 7}}
+    one, fresh = run(tmp_path, plan, "0", "4"), run(tmp_path, plan, "0", "4", "fresh")
+    assert [line.split("]")[0] for line in one.splitlines()] == [line.split("]")[0] for line in fresh.splitlines()]
+    epochs = [tuple(fresh.splitlines()[4 * epoch : 4 * epoch + 4]) for epoch in range(4)]
+    assert len({*epochs}) == 4
+    assert run(tmp_path, plan, "0", "4", "fresh") == fresh
 
 
 @pytest.mark.timeout(240)
