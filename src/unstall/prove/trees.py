@@ -22,6 +22,12 @@ Files = Mapping[Path, bytes | None]
 """Absolute path → content; None for a file that is not to be there."""
 
 
+def content_of(files: Files, path: str | Path) -> bytes:
+    """What a side has at a path: its own, or what lies there. Raises OSError."""
+    content = files.get(Path(path))
+    return Path(path).read_bytes() if content is None else content
+
+
 @dataclass(frozen=True)
 class Sides:
     """The original and the changed program."""

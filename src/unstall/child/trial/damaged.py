@@ -1,12 +1,11 @@
 """Let one sample of the program's data be another: damaged, or far longer than the others.
 
-What the program then does is its own matter: an error, or other numbers. ``plan["which"]``: of which dataset, of those
-that have such samples, the first is 0. ``plan["kind"]``: ``spoiled``, a text has a
-character more at its end, and numbers are none any more; ``long``, a text is there many times over; or ``between``, the
-last whole number of it is a half more. It is an item in
-the middle of the first list, array or tensor that a dataset is made of, or, where none is, has when it is given to a
-loader; what it was is said in ``damaged.json``, for
-what is made of other data cannot be compared.
+What the program then does is its own matter: an error, or other numbers. ``plan["which"]``: of which dataset, of
+those that have such samples, the first is 0. ``plan["kind"]``: ``spoiled``, a text has a character more at its end,
+and numbers are none any more; ``long``, a text is there many times over; or ``between``, the last whole number of it
+is a half more. It is an item in the middle of the first list, array or tensor that a dataset is made of, or, where
+none is, has when it is given to a loader; what it was is said in ``damaged.json``, for what is made of other data
+cannot be compared.
 """
 
 from __future__ import annotations

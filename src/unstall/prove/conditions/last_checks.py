@@ -52,7 +52,7 @@ class LastChecks:
             changed = self.runs.changed({**plan, **one.plan}, original.seconds)
             self.comparer.judge(stress.first_difference(original, changed, one), one.where)
             if stress.has_losses(original):
-                self.comparer.known_by.append(f"losses of the first step{one.where}")
+                self.comparer.known_by.append(f"{one.compared} of the first step{one.where}")
 
     def _fail(self) -> None:
         """Compare how both end where something goes wrong."""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from unstall.prove import thresholds
 from unstall.prove.lines.calls import Calls
 from unstall.prove.runner import WholeRun
-from unstall.prove.trees import Sides
+from unstall.prove.trees import Files, Sides, content_of
 
 _CALL = 2  # the first may be a try, or one for all
 _LAST_WORDS = frozenset(("__del__", "__exit__", "__aexit__"))
@@ -62,11 +62,10 @@ def untold(run: WholeRun) -> str | None:
     return "it ends with exit code 0" if run.raised and not run.effects.status else None
 
 
-def _source(files: Mapping[Path, bytes | None], path: str) -> ast.AST:
+def _source(files: Files, path: str) -> ast.AST:
     """A file of a side; empty where there is none that can be read."""
     try:
-        content = files.get(Path(path))
-        return ast.parse(Path(path).read_bytes() if content is None else content)
+        return ast.parse(content_of(files, path))
     except (OSError, SyntaxError, ValueError, RecursionError):
         return ast.Module([], [])
 

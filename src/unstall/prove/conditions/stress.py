@@ -32,6 +32,8 @@ class Stress(NamedTuple):
     """In words, in what the changed program's loss, the second, does; nothing where it does not."""
     reaches: str = ""
     """What it is asked of as well as of losses, by the beginning of its name."""
+    compared: str = "losses"
+    """In words."""
 
 
 def first_difference(original: WholeRun, changed: WholeRun, stress: Stress) -> Difference | None:
@@ -76,12 +78,19 @@ STRESSES = (
         f" where a model's outputs are {thresholds.STRESS:,.0f} times as large",
         _of_large_outputs,
     ),
-    Stress({"stress": {"nan": True}}, " where a model gives what is not a number", _of_no_numbers, _WEIGHTS),
+    Stress(
+        {"stress": {"nan": True}},
+        " where a model gives what is not a number",
+        _of_no_numbers,
+        _WEIGHTS,
+        "losses and weights",
+    ),
     Stress(
         {"stress": {"factor": 1 / float(thresholds.STRESS)}},
         f" where a model's outputs are {thresholds.STRESS:,.0f} times as small",
         _of_small_outputs,
         _GRADIENTS,
+        "gradients",
     ),
 )
 

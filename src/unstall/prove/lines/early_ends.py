@@ -12,7 +12,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from unstall.prove.trees import Sides
+from unstall.prove.trees import Sides, content_of
 
 _LEAVES = (ast.Break, ast.Continue, ast.Return, ast.Raise)
 _LOOPS = (ast.For, ast.While, ast.AsyncFor)
@@ -50,9 +50,8 @@ def first(
     """
     originals = {str(path): before or b"" for path, before, _ in sides.differing}
     for path, changed in lines.items():
-        content = sides.changed.get(Path(path))
         try:
-            source = Path(path).read_bytes() if content is None else content
+            source = content_of(sides.changed, path)
             known = _conditions(ast.parse(originals.get(path, b"")))
             tree = ast.parse(source)
             leaving = sorted(_leaving(tree, known), key=lambda found: found[0].lineno)

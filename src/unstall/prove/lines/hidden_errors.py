@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from unstall.prove.trees import Sides
+from unstall.prove.trees import Sides, content_of
 
 _FOR_OTHER_VERSIONS = frozenset(("ImportError", "ModuleNotFoundError", "AttributeError", "StopIteration"))
 """What is caught where something is not there, which no run on this machine need show."""
@@ -29,9 +29,8 @@ def first(sides: Sides, lines: Mapping[str, Sequence[int]], reached: frozenset[t
     """
     originals = {str(path): before or b"" for path, before, _ in sides.differing}
     for path, changed in lines.items():
-        content = sides.changed.get(Path(path))
         try:
-            source = Path(path).read_bytes() if content is None else content
+            source = content_of(sides.changed, path)
             known = {ast.unparse(handler) for handler in _hiding(ast.parse(originals.get(path, b"")))}
             handlers = sorted(_hiding(ast.parse(source)), key=lambda node: node.lineno)
         except (OSError, SyntaxError, ValueError, RecursionError):
