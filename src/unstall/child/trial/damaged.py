@@ -64,19 +64,23 @@ class Damage:
 
     def one_of(self, values: list[Any]) -> None:
         """Damage an item of the first of these that has some, if it is this dataset's turn."""
-        value = next((value for value in values if self._has_items(value)), None)
-        if value is not None:
-            self.were_given = True
-            self.left -= 1
-            if self.left == -1:
-                self._damage(value)
+        self.were_given |= self._take_turn(values)
 
     def own_of(self, dataset: Any) -> None:
         """The same of what a dataset has made itself, where none was made of something."""
         if not self.were_given and id(dataset) not in self.seen:
             self.seen.add(id(dataset))
-            self.one_of([*getattr(dataset, "__dict__", {}).values()])
-            self.were_given = False
+            self._take_turn([*getattr(dataset, "__dict__", {}).values()])
+
+    def _take_turn(self, values: list[Any]) -> bool:
+        """Whether one of these has items."""
+        value = next((value for value in values if self._has_items(value)), None)
+        if value is None:
+            return False
+        self.left -= 1
+        if self.left == -1:
+            self._damage(value)
+        return True
 
     def _has_items(self, value: Any) -> bool:
         if isinstance(value, list) and len(value) >= _LEAST:
