@@ -138,6 +138,9 @@ INDEXED_BATCH_SAVES: Annotated[
     Share, "of the making of batches: an index for all takes about as long as that for a few"
 ] = 0.8
 CACHED_SAMPLE_SAVES: Annotated[Share, "of the time to make a sample: the rest reads it back from the page cache"] = 0.94
+WATCHED_SAMPLE_SAVES: Annotated[
+    Share, "of the time to make a sample: the rest copies it, and looks at what the dataset holds"
+] = 0.9
 REMEMBERING_SAVES: Annotated[Share, "of a function's calls, assumed to repeat: the trial shows how many"] = 0.6
 READ_ONCE_SAVES: Annotated[Share, "of the time to read and parse: the rest is a look at the file's date"] = 0.97
 FRAME_ROWS_SAVES: Annotated[

@@ -41,6 +41,7 @@ def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
     watch_classes(
         {
             "_SampleCache": lambda cls: _check_cache(cls, report),
+            "_WatchedSamples": lambda cls: _check_watched(cls, report),
             "_ReadOnce": lambda cls: _check_read_once(cls, report),
             "_Remembered": lambda cls: _check_remembered(cls, report),
             "_IndexedBatch": lambda cls: indexed_batches.check_class(cls, report),
@@ -94,6 +95,23 @@ def _check_cache(cache: Any, report: Report) -> None:
         return get(self, load, index)
 
     cache.get = checked
+
+
+def _check_watched(cls: Any, report: Report) -> None:
+    get = cls.get
+
+    def checked(dataset: Any, make: Any, index: Any) -> Any:
+        with seed.Generators():
+            contents = set()
+            for number in (1, 2):
+                seed.seed_all("check", number)
+                contents.add(content(make(index)))
+                contents.add(content(get(dataset, make, index)))  # the second time, as it is kept
+        if len(contents) > 1:
+            report(f"sample {index!r} is not the same every time it is made")
+        return get(dataset, make, index)
+
+    cls.get = checked
 
 
 def _check_read_once(cls: Any, report: Report) -> None:

@@ -50,7 +50,7 @@ class CacheSamples(Remedy):
             raise NotApplicable(f"the samples of {loader.dataset} are not made in the program's own code")
         module = context.sources.module(path)
         head = find_head(module, loader.getitem_line or 0)
-        if _only_indexes(module, loader):
+        if only_indexes(module, loader):
             raise NotApplicable(f"{loader.dataset}.__getitem__ only indexes what is in memory")
         first, last = module.first_line(head.statements[0]), module.last_line(head.statements[-1])
         share = share_of_sample_lines(context, path, first, last, in_workers=bool(loader.num_workers))
@@ -71,7 +71,7 @@ class CacheSamples(Remedy):
         ]
 
 
-def _only_indexes(module: SourceModule, loader: ObservedLoader) -> bool:
+def only_indexes(module: SourceModule, loader: ObservedLoader) -> bool:
     """Whether a sample is only read from memory: to read it back from a file takes longer."""
     try:
         batched_getter(module, loader.getitem_line or 0, loader.attributes)

@@ -112,7 +112,7 @@ def with_definition(tree: cst.Module, *definitions: cst.BaseCompoundStatement) -
 
 
 def with_runtime(tree: cst.Module, name: str) -> cst.Module:
-    """The tree with the definitions of a module of :mod:`unstall.optimize.runtime`, and the imports that they need.
+    """The tree with the definitions of a module of :mod:`unstall.optimize.runtime`, and all that they need.
 
     Types are left out, as the file that gets them may import no typing. Raises SourceError where the file uses one of
     the names for something else.
@@ -135,6 +135,11 @@ def with_runtime(tree: cst.Module, name: str) -> cst.Module:
     clash = clashing(tree, [*imports, *(part.name.value for part in missing)])
     if clash is not None:
         raise SourceError(f"the file uses the name {clash} for something else")
+    for part in (part for line in runtime.body if isinstance(line, cst.SimpleStatementLine) for part in line.body):
+        if isinstance(part, cst.ImportFrom) and part.module is not None:
+            package, _, other = dotted(part.module).rpartition(".")
+            if package == "unstall.optimize.runtime":
+                tree = with_runtime(tree, other)
     changed = with_definition(tree, *(statement(tree, _laid_out(_source(part), tree)) for part in missing))
     for wanted in imports:
         changed = with_import(changed, wanted)

@@ -1,0 +1,132 @@
+"""Samples that turn out the same whenever they are made, kept in memory from one epoch to the next.
+
+Where the source does not show that a sample is the same in every epoch (it is made by objects whose classes are known
+only when the program runs), running it does: while results are compared, each is made twice under different seeds. What
+the patch keeps it gives up as soon as the dataset, or anything that it holds, is set otherwise, and it keeps no sample
+whose making draws random numbers.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import libcst as cst
+
+from unstall.optimize.context import RemedyContext
+from unstall.optimize.hot_lines import share_of_sample_lines
+from unstall.optimize.proposal import Lines, Proposal, speedup_without
+from unstall.optimize.remedies.base import NotApplicable, Remedy
+from unstall.optimize.remedies.cache_samples import find_head, only_indexes
+from unstall.optimize.source.edit import edited, put, statement
+from unstall.optimize.source.effects import may_differ
+from unstall.optimize.source.errors import AnalysisRefused
+from unstall.optimize.source.module import SourceModule
+from unstall.optimize.source.purity import method_of
+from unstall.optimize.source.toplevel import with_runtime
+from unstall.optimize.thresholds import LEAST_SHARE, WATCHED_SAMPLE_SAVES
+from unstall.text.units import percent
+
+_MAKE = "_make_sample"
+_CONDITIONAL = (cst.If, cst.IfExp, cst.Try, cst.Lambda)
+
+
+class WatchSamples(Remedy):
+    """Keep whole samples of the main loader's dataset, and watch over what it holds."""
+
+    name = "watch-samples"
+    brief = (
+        "samples that are the same whenever they are made are kept in memory, up to a gigabyte, until the dataset or "
+        "anything that it holds is set otherwise; none is kept whose making draws random numbers"
+    )
+    needs = "a map-style dataset in your code, read by the main process, with work that its source does not show steady"
+    patterns = ("input-bound",)
+    exactness = "exact"
+
+    def propose(self, context: RemedyContext) -> list[Proposal]:
+        loader = context.main_loader
+        if loader is None or not loader.map_style:
+            raise NotApplicable("there is no map-style dataset in the main loop")
+        path = context.user_file(loader.getitem_file)
+        if path is None:
+            raise NotApplicable(f"the samples of {loader.dataset} are not made in the program's own code")
+        if loader.num_workers:
+            raise NotApplicable("samples are made in worker processes, which end with what they keep")
+        module = context.sources.module(path)
+        cls, method = _method(module, loader.getitem_line or 0)
+        if only_indexes(module, loader):
+            raise NotApplicable(f"{loader.dataset}.__getitem__ only indexes what is in memory")
+        if _is_shown_steady(module, loader.getitem_line or 0):
+            raise NotApplicable(f"what {cls.name.value}.__getitem__ makes is steady: see cache-samples")
+        return [_proposal(context, path, module, cls, method)]
+
+
+def _proposal(
+    context: RemedyContext, path: Path, module: SourceModule, cls: cst.ClassDef, method: cst.FunctionDef
+) -> Proposal:
+    lines = Lines.of(path, module, method)
+    share = share_of_sample_lines(context, path, lines.first, lines.last, in_workers=False)
+    if share < LEAST_SHARE:
+        raise NotApplicable(f"{cls.name.value}.__getitem__ takes only {percent(share)} of the step")
+    return Proposal(
+        f"the samples of {cls.name.value} ({path.name}:{lines.first}) kept while nothing that it holds is set anew",
+        speedup_without(share, WATCHED_SAMPLE_SAVES),
+        f"making them takes {percent(share)} of the step; they are assumed to be the same in every epoch",
+        sources=context.sources.with_module(path, with_watch(module, method)),
+        needs_revisits=True,
+        key=f"{path.name}:{cls.name.value}",
+        lines=lines,
+    )
+
+
+def _method(module: SourceModule, line: int) -> tuple[cst.ClassDef, cst.FunctionDef]:
+    """(class, the ``__getitem__`` that begins on a line), where what it gives may be kept. Raises AnalysisRefused."""
+    method = module.function("__getitem__", line)
+    cls = module.enclosing(method, cst.ClassDef) if method is not None else None
+    if method is None or cls is None:
+        raise AnalysisRefused("the dataset's __getitem__ is in no class of its file")
+    name = f"{cls.name.value}.__getitem__"
+    params = method.params
+    takes_an_index = len(params.params) == 2 and not params.star_kwarg and not isinstance(params.star_arg, cst.Param)
+    if method.decorators or not takes_an_index:
+        raise AnalysisRefused(f"{name} takes more than an index")
+    if method_of(cls, _MAKE) is not None:
+        raise AnalysisRefused(f"{cls.name.value} keeps its samples already")
+    for call in (node for node in module.inside(method) if isinstance(node, cst.Call)):
+        last = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
+        if may_differ(module.name(call) or f".{last}") and not _is_conditional(module, call, method):
+            raise AnalysisRefused(f"{name} calls {module.name(call) or last}, which may differ every time")
+    return cls, method
+
+
+def _is_conditional(module: SourceModule, node: cst.CSTNode, method: cst.FunctionDef) -> bool:
+    """Whether a part of a method may never be reached: whether it is, a run shows."""
+    for outer in module.ancestors(node):
+        if outer is method:
+            return False
+        if isinstance(outer, _CONDITIONAL):
+            return True
+    return False
+
+
+def _is_shown_steady(module: SourceModule, line: int) -> bool:
+    """Whether the source shows that the whole method gives the same in every epoch."""
+    try:
+        return find_head(module, line).is_whole_method
+    except AnalysisRefused:
+        return False
+
+
+def with_watch(module: SourceModule, method: cst.FunctionDef) -> cst.Module:
+    """The tree with what ``__getitem__`` makes kept by the class that a patch brings along. Raises SourceError."""
+    tree = module.tree
+    index = method.params.params[1].name.value
+    make = method.with_changes(name=cst.Name(_MAKE))
+    get = statement(tree, f"return _WatchedSamples.get(self, self.{_MAKE}, {index})")
+    header = method.body.header if isinstance(method.body, cst.IndentedBlock) else cst.TrailingWhitespace()
+    front = method.with_changes(
+        body=cst.IndentedBlock([get], header=header), leading_lines=[cst.EmptyLine(indent=False)]
+    )
+    return with_runtime(edited(tree, {method: put(make, front)}), "watched_samples")
+
+
+REMEDY = WatchSamples()
