@@ -232,13 +232,18 @@ class Search:
         exactness = attempt.remedy.exactness
         return exactness in _CHANGES and exactness not in self.options.allow and not attempt.proposal.advice_only
 
-    def _rank(self, attempt: Attempt, state: Diagnosis) -> tuple[bool, bool, float]:
-        """An exact cure of the culprit's own line goes first, one that pays in the first epoch before a cache."""
+    def _rank(self, attempt: Attempt, state: Diagnosis) -> tuple[bool, bool, bool, float]:
+        """An exact cure of the culprit's own line goes first, one that pays in the first epoch before a cache.
+
+        Then one of a line that leads there.
+        """
         lines, culprit = attempt.proposal.lines, state.report.verdict.culprit
         if attempt.speedup or lines is None or culprit is None or attempt.remedy.exactness != "exact":
-            return False, False, _promise(attempt)
-        cures = lines.hold(state.context.user_file(culprit.file), culprit.line)
-        return cures, cures and not attempt.proposal.needs_revisits, _promise(attempt)
+            return False, False, False, _promise(attempt)
+        owned = state.context.user_file
+        cures = lines.hold(owned(culprit.file), culprit.line)
+        leads = any(lines.hold(owned(caller.file), caller.line) for caller in culprit.callers)
+        return cures, cures and not attempt.proposal.needs_revisits, leads, _promise(attempt)
 
     def _is_open(self, attempt: Attempt) -> bool:
         failed = self.failures.get(attempt.remedy.name, 0) > MOST_FAILURES

@@ -16,7 +16,7 @@ from unstall.optimize.sameness import ObservedTensor
 from unstall.optimize.search import Search
 from unstall.optimize.source.files import Sources
 from unstall.records.remedies import RemedyStatus
-from unstall.records.report import Culprit
+from unstall.records.report import Caller, Culprit
 
 RUN = make_run()
 
@@ -135,11 +135,13 @@ class Blamed(World):
     def __init__(self, script, effects, **given):
         super().__init__(effects, **given)
         self.script = script
-        script.write_text("pass\n" * 9)
+        for path in (script, script.with_name("data.py")):
+            path.write_text("pass\n" * 9)
 
     def diagnose(self, variant):
         self.now += self.takes_s
-        culprit = Culprit(file=str(self.script), line=5, function="load", share=0.5)
+        caller = Caller(file=str(self.script.with_name("data.py")), line=5, function="sample", share=0.6)
+        culprit = Culprit(file=str(self.script), line=5, function="load", share=0.5, callers=[caller])
         report = make_report(findings=[make_finding("input-bound", culprit=culprit)])
         return make_diagnosis(
             step_s=0.1 / self.speed(variant), sources=variant.sources, root=self.script.parent, report=report
@@ -160,6 +162,16 @@ def test_an_exact_cure_of_the_culprits_line_is_tried_before_what_promises_more(t
     given = {"predicted": promises, "lines": lines}
     assert tried(Blamed(script, effects, **given).search) == ["cure", "setting", "other", "elsewhere"]
     assert tried(Blamed(script, effects, exactness="close", **given).search)[-1] == "cure"
+
+
+def test_an_exact_cure_of_a_line_that_leads_to_the_culprit_comes_next(tmp_path):
+    script = tmp_path / "train.py"
+    lines = {"cure": Lines(script, 4, 6), "caller": Lines(tmp_path / "data.py", 4, 6)}
+    world = Blamed(
+        script, dict.fromkeys(["setting", "caller", "cure"], (1.0, "")),
+        predicted={"setting": 9.0, "caller": 1.3, "cure": 1.2}, lines=lines,
+    )  # fmt: skip
+    assert tried(world.search) == ["cure", "caller", "setting"]
 
 
 def test_an_inconclusive_cure_waits_its_turn(tmp_path):

@@ -101,17 +101,35 @@ def _check_watched(cls: Any, report: Report) -> None:
     get = cls.get
 
     def checked(dataset: Any, make: Any, index: Any) -> Any:
+        contents, held = set(), []
         with seed.Generators():
-            contents = set()
             for number in (1, 2):
                 seed.seed_all("check", number)
+                for _ in range(2):  # the second time, as it is kept
+                    contents.add(content(get(dataset, make, index)))
                 contents.add(content(make(index)))
-                contents.add(content(get(dataset, make, index)))  # the second time, as it is kept
+                held.append(cls.sample.__globals__["_Held"](dataset))
         if len(contents) > 1:
             report(f"sample {index!r} is not the same every time it is made")
+        elif not _hold_alike(*held):
+            report(f"making sample {index!r} changes what the dataset holds, each time otherwise")
         return get(dataset, make, index)
 
     cls.get = checked
+
+
+def _hold_alike(one: Any, two: Any) -> bool:
+    """Whether a dataset holds the same, or what was made anew has the same in it: it is no counter and no sum."""
+    if [size for _, size in one.sizes + one.versions] != [size for _, size in two.sizes + two.versions]:
+        return False
+    parts = [[parts for _, _, parts in held.parts] for held in (one, two)]
+    if list(map(len, parts[0])) != list(map(len, parts[1])):
+        return False
+    pairs = [pair for first, second in zip(*parts) for pair in zip(first, second)]
+    try:
+        return all(a is b or content(a) == content(b) for a, b in pairs)
+    except Exception:  # whatever cannot be written cannot be compared either
+        return False
 
 
 def _check_read_once(cls: Any, report: Report) -> None:

@@ -130,6 +130,7 @@ def _bytes(torch: Any, flat: Any) -> bytes:
     """The bytes of a contiguous tensor of one dimension."""
     if not flat.numel():
         return b""
+    flat = flat.as_strided(flat.shape, (1,))  # a single element counts as contiguous whatever its stride is
     return bytes(flat.view(torch.uint8).numpy())
 
 

@@ -27,6 +27,8 @@ from unstall.optimize.thresholds import CACHED_SAMPLE_SAVES, LEAST_SHARE_OF_ALL
 from unstall.text.units import percent
 
 _LOAD = "_load_sample"
+_KEEPING = (_LOAD, "_make_sample")
+"""Methods by which a class is known to keep its samples: this remedy's, and watch_samples'."""
 
 
 class CacheSamples(Remedy):
@@ -131,7 +133,7 @@ def _dataset(module: SourceModule, line: int) -> tuple[cst.ClassDef, cst.Functio
     if method is None or cls is None:
         raise AnalysisRefused("the dataset's __getitem__ is in no class of its file")
     init = method_of(cls, "__init__") or _after_init(module, cls)
-    if method_of(cls, _LOAD) is not None:
+    if keeps_samples(cls):
         raise AnalysisRefused(f"{cls.name.value} already keeps its samples")
     if init is None or not isinstance(init.body, cst.IndentedBlock):
         raise AnalysisRefused(f"{cls.name.value} has no __init__ to make the cache in")
@@ -140,6 +142,11 @@ def _dataset(module: SourceModule, line: int) -> tuple[cst.ClassDef, cst.Functio
     if method.decorators or not takes_an_index or not isinstance(method.body, cst.IndentedBlock):
         raise AnalysisRefused(f"{cls.name.value}.__getitem__ takes more than an index")
     return cls, init, method
+
+
+def keeps_samples(cls: cst.ClassDef) -> bool:
+    """Whether a patch made a dataset's class keep its samples before."""
+    return any(method_of(cls, name) is not None for name in _KEEPING)
 
 
 def _after_init(module: SourceModule, cls: cst.ClassDef) -> cst.FunctionDef | None:

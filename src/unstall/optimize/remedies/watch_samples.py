@@ -16,12 +16,11 @@ from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_lines import share_of_sample_lines
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import NotApplicable, Remedy
-from unstall.optimize.remedies.cache_samples import find_head, only_indexes
+from unstall.optimize.remedies.cache_samples import find_head, keeps_samples, only_indexes
 from unstall.optimize.source.edit import edited, put, statement
 from unstall.optimize.source.effects import may_differ
 from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.module import SourceModule
-from unstall.optimize.source.purity import method_of
 from unstall.optimize.source.toplevel import with_runtime
 from unstall.optimize.thresholds import LEAST_SHARE, WATCHED_SAMPLE_SAVES
 from unstall.text.units import percent
@@ -89,7 +88,7 @@ def _method(module: SourceModule, line: int) -> tuple[cst.ClassDef, cst.Function
     takes_an_index = len(params.params) == 2 and not params.star_kwarg and not isinstance(params.star_arg, cst.Param)
     if method.decorators or not takes_an_index:
         raise AnalysisRefused(f"{name} takes more than an index")
-    if method_of(cls, _MAKE) is not None:
+    if keeps_samples(cls):
         raise AnalysisRefused(f"{cls.name.value} keeps its samples already")
     for call in (node for node in module.inside(method) if isinstance(node, cst.Call)):
         last = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""

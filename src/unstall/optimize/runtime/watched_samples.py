@@ -15,6 +15,44 @@ import torch
 from unstall.optimize.runtime.sample_pickler import _SamplePickler
 
 
+class _Held:
+    """What an object holds: its attributes, the entries of short containers, and what these hold, three levels down."""
+
+    def __init__(self, owner: Any) -> None:
+        self.parts: list[tuple[Any, Any, list[Any]]] = []
+        self.sizes: list[tuple[Any, int]] = []
+        self.versions: list[tuple[Any, int]] = []
+        self.add(owner, 3)
+
+    def add(self, owner: Any, depth: int) -> None:
+        if isinstance(owner, torch.Tensor):
+            if not owner.is_inference():
+                self.versions.append((owner, owner._version))
+            return
+        container = owner
+        if not isinstance(owner, (list, tuple, dict, set)):
+            container = getattr(owner, "__dict__", None)
+            if not isinstance(container, dict) or isinstance(owner, (type(sys), _WatchedSamples)):
+                return
+        elif len(owner) > 32:
+            self.sizes.append((owner, len(owner)))
+            return
+        values = container.values if isinstance(container, dict) else container.__iter__
+        parts = list(values())
+        self.parts.append((container, values, parts))
+        for part in parts:
+            if depth and len(self.parts) < 500 and not isinstance(part, (int, float, str, bytes, type(None))):
+                self.add(part, depth - 1)
+
+    def is_as_it_was(self) -> bool:
+        """Whether all of it is still there, and nothing else; arrays that are written in place look the same."""
+        for container, values, parts in self.parts:
+            if len(container) != len(parts) or not all(map(operator.is_, values(), parts)):
+                return False
+        sizes = all(len(container) == size for container, size in self.sizes)
+        return sizes and all(tensor._version == version for tensor, version in self.versions)
+
+
 class _WatchedSamples:
     """Samples of one dataset as they were first made, up to a gigabyte; each is given as a copy.
 
@@ -25,13 +63,16 @@ class _WatchedSamples:
     def __init__(self) -> None:
         self.kept: dict[Any, bytes] = {}
         self.bytes = self.changes = 0
-        self.held: tuple[list[Any], list[int]] = ([], [])
+        self.held: Any = None
 
     @classmethod
     def get(cls, dataset: Any, make: Callable[[Any], Any], index: Any) -> Any:
         """What ``make(index)`` gives."""
         attributes = getattr(dataset, "__dict__", {})  # written there, a frozen dataclass can have it too
-        return attributes.setdefault("samples_kept", cls()).sample(dataset, make, index)
+        samples = attributes.get("samples_kept")
+        if samples is None:
+            samples = attributes["samples_kept"] = cls()
+        return samples.sample(dataset, make, index)
 
     def __reduce__(self) -> Any:
         """A copy of the dataset begins anew."""
@@ -42,11 +83,16 @@ class _WatchedSamples:
         if self.changes > 100 or not is_number or torch.utils.data.get_worker_info() is not None:
             return make(index)
         key = type(index), int(index)
-        if not self.is_changed(dataset) and key in self.kept:
+        if self.held is None or not self.held.is_as_it_was():
+            self.kept.clear()
+            self.bytes = 0
+            self.changes += 1
+        elif key in self.kept:
             return pickle.loads(self.kept[key])
         before = self.generators()
         sample = make(index)
-        if self.generators() == before and not self.is_changed(dataset) and self.bytes < 1 << 30:
+        self.held = _Held(dataset)  # what the making itself leaves there is made anew each time
+        if self.generators() == before and self.bytes < 1 << 30 and len(self.held.parts) < 500:
             self.keep(key, sample)
         return sample
 
@@ -59,41 +105,6 @@ class _WatchedSamples:
             return
         self.kept[key] = file.getvalue()
         self.bytes += len(self.kept[key])
-
-    def is_changed(self, dataset: Any) -> bool:
-        """Whether the dataset holds anything else than when this was last asked."""
-        objects: list[Any] = []
-        numbers: list[int] = []
-        self.hold(dataset, objects, numbers, 3)
-        if len(objects) > 1000:  # too much to watch over
-            self.changes = 1000
-            return True
-        old, old_numbers = self.held
-        if len(objects) == len(old) and numbers == old_numbers and all(map(operator.is_, objects, old)):
-            return False
-        self.held = objects, numbers  # they are held: no other object gets the place of one of them
-        self.kept.clear()
-        self.bytes = 0
-        self.changes += 1
-        return True
-
-    def hold(self, value: Any, objects: list[Any], numbers: list[int], depth: int) -> None:
-        """Add all that a value holds: its attributes, the entries of short containers, and the same of these."""
-        if isinstance(value, (list, tuple, dict, set)):
-            numbers.append(len(value))
-            inner = (value.values() if isinstance(value, dict) else value) if len(value) <= 32 else ()
-        elif isinstance(value, torch.Tensor):
-            inner = ()
-            if not value.is_inference():
-                numbers.append(value._version)
-        else:
-            inner = () if isinstance(value, (type, type(sys))) else getattr(value, "__dict__", {}).values()
-        for part in inner:
-            if part is self:
-                continue
-            objects.append(part)
-            if depth and not isinstance(part, (int, float, str, bytes, type(None))) and len(objects) <= 1000:
-                self.hold(part, objects, numbers, depth - 1)
 
     @staticmethod
     def generators() -> Any:

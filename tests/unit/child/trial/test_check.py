@@ -51,6 +51,13 @@ def test_equal_tensors_have_the_same_content_wherever_they_lie(dtype):
     assert check.content(made.double()) != check.content(made)
 
 
+def test_a_single_element_may_have_any_stride():
+    torch = pytest.importorskip("torch")
+    (element,) = torch.arange(12).reshape(3, 4).T[0][:1].as_strided((1,), (4,)).split(1)
+    assert element.stride() == (4,)
+    assert check.content(element) == check.content(torch.zeros(1, dtype=torch.int64))
+
+
 def test_a_result_that_is_changed_later_is_told(told):
     @functools.lru_cache(maxsize=8)
     def doubled(value):
@@ -80,6 +87,31 @@ def test_a_sample_that_is_kept_is_the_same_every_time(told, draws, complains):
     cache = written("sample_cache")["_SampleCache"]()
     sample = cache.get(lambda index: [index, random.random() if draws else 0.5], 3)
     assert sample[0] == 3 and told.exists() is complains
+
+
+class Dataset:
+    """Whose samples, or what it holds, may change with each that is made."""
+
+    def __init__(self, kind):
+        self.kind, self.made = kind, 0.5
+
+    def make(self, index):
+        if self.kind == "count":
+            self.made += 1
+        if self.kind == "scale":
+            self.made = index / 2
+        return [index, random.random() if self.kind == "draw" else 0.5]
+
+
+@pytest.mark.parametrize(
+    ("kind", "complaint"),
+    [("", ""), ("scale", ""), ("draw", "not the same every time"), ("count", "changes what the dataset holds")],
+)
+def test_a_sample_that_is_watched_is_the_same_every_time(told, kind, complaint):
+    pytest.importorskip("torch")
+    watched, dataset = written("watched_samples")["_WatchedSamples"], Dataset(kind)
+    assert watched.get(dataset, dataset.make, 3)[0] == 3
+    assert complaint in told.read_text() if complaint else not told.exists()
 
 
 def test_lists_that_stay_as_they_are_may_be_passed(remembering):

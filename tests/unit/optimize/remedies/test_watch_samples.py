@@ -108,14 +108,31 @@ def test_what_draws_random_numbers_is_made_each_time(numbers):
     assert [numbers[1][0] for _ in range(4)] == expected
 
 
-def test_what_changes_with_each_sample_is_watched_no_longer(numbers):
-    class Counts:
+def test_what_the_making_itself_leaves_there_is_no_change(numbers):
+    class Scales:
         def __call__(self, index):
-            self.calls = getattr(self, "calls", 0) + 1
-            return self.calls
+            Counted.total += 1
+            self.scale = object()
+            return index
 
-    numbers.make = Counts()
-    assert [numbers[0][0] for _ in range(150)] == list(range(1, 151))
+    numbers.make = Scales()
+    assert [numbers[index % 2][0] for index in range(6)] == [0, 1, 0, 1, 0, 1] and Counted.total == 2
+
+
+def test_a_dataset_that_is_changed_all_the_time_is_watched_no_longer(numbers):
+    for _ in range(150):
+        numbers.epoch = object()
+        numbers[0]
+    assert Counted.total == 150
+    numbers[0]
+    assert Counted.total == 151
+
+
+def test_a_dataset_that_holds_too_much_is_not_watched(numbers):
+    numbers.many = [[[] for _ in range(32)] for _ in range(32)]
+    for _ in range(3):
+        numbers[0]
+    assert Counted.total == 3
 
 
 def test_what_cannot_be_written_is_made_each_time(numbers):
