@@ -240,7 +240,9 @@ def optimized(layout: Layout, tree: Path, budget: str) -> tuple[float, list[str]
 def export(repository: Path, case: Case, commit: str, tree: Path) -> None:
     """The package as it is at a commit."""
     tree.mkdir()
-    names = git(repository, "ls-tree", "--name-only", commit, case.package, f"{case.package}.py").split()
+    commit = f"{commit}:{case.folder}" if case.folder else commit
+    names = git(repository, "ls-tree", "--name-only", commit).split()
+    names = [name for name in names if name in (case.package, f"{case.package}.py")]
     command = ["git", "-C", str(repository), "archive", commit, *names]
     archive = subprocess.run(command, capture_output=True, check=True).stdout
     subprocess.run(["tar", "-x", "-C", str(tree)], input=archive, check=True)
@@ -251,7 +253,8 @@ def changed_functions(repository: Path, case: Case) -> Places:
     changed: dict[tuple[str, str], set[int]] = {}
     span = ("diff", "--no-renames", case.before, case.fixed_in)
     for name in git(repository, *span, "--diff-filter=MD", "--name-only").splitlines():
-        if not name.endswith(".py") or Path(name).with_suffix("").parts[0] != case.package:
+        inside = Path(name).relative_to(case.folder) if name.startswith(case.folder) else None
+        if inside is None or inside.suffix != ".py" or inside.with_suffix("").parts[0] != case.package:
             continue
         hunks = [
             (int(first), int(count or 1)) for first, count in _HUNK.findall(git(repository, *span, "-U0", "--", name))
@@ -263,7 +266,7 @@ def changed_functions(repository: Path, case: Case) -> Places:
         same = {function.name for function in {*before} & {*after}}
         for function, own in by_function(before, lines).items():
             if function not in same:
-                changed[name, function] = own
+                changed[inside.as_posix(), function] = own
     return changed
 
 

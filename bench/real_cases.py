@@ -28,6 +28,8 @@ class Case:
     """Of the package before the fix."""
     pull: int | None = None
     """The pull request that holds the fix, where no branch does."""
+    folder: str = ""
+    """Of the repository, that holds the package, where that is not its root."""
     needs: tuple[str, ...] = ()
     """Packages beside those that unstall's own tests need."""
 
@@ -100,4 +102,21 @@ CASES: tuple[Case, ...] = (
     Case("x-transformers-flash", "lucidrains/x-transformers", "722d212ff45e18c2dfddf7333a2749aba9fd5f92",
           "x_transformers", ("compute-bound", "overhead-bound"), "attention by scaled_dot_product_attention",
           version="1.12.1", needs=("einops",)),
+    Case("metric-learning-triplets", "KevinMusgrave/pytorch-metric-learning",
+         "da0a993f7c64740e32f1852246c4855d72cb389b", "pytorch_metric_learning", _IN_STEP,
+         "pairs joined to triplets in the whole matrix, not anchor by anchor", version="0.9.97", folder="src"),
+    Case("kornia-elastic", "kornia/kornia", "5877e7c683559c3221badef4540d774e2af00ff4", "kornia",
+         ("compute-bound", "input-bound"), "two passes in one dimension, not a filter of 63 by 63 (#3817)",
+         version="0.8.2", needs=("kornia_rs",)),
+    Case("kornia-equalize", "kornia/kornia", "44c44b05bd45f7e6ad947d39e46e55a767091a37", "kornia",
+         (*_IN_STEP, "input-bound"), "histograms of the whole batch, not of one channel at a time (#3832)",
+         version="0.8.2", needs=("kornia_rs",)),
+    Case("torchmetrics-retrieval", "Lightning-AI/torchmetrics", "3bf1491141ef30bf89251f11770cd49d500f3571",
+         "torchmetrics", ("host-bound", "overhead-bound"), "sorted and split by query, not item by item (#1242)",
+         version="0.10.0", folder="src"),
+    Case("opacus-embedding", "pytorch/opacus", "512a1a9c04ba89fd0ba6aa4f919f69502c4b798c", "opacus",
+         (*_IN_STEP, "optimizer-bound"), "gradients of a sample added up at its words, not by one-hot matrices (#73)",
+         version="0.10.1"),
+    Case("opacus-lstm", "pytorch/opacus", "526bef3ecd1aedd04d37976c84c8d8f482680a21", "opacus", _IN_STEP,
+         "gradients of all time steps at once, not of a cell for each", version="0.10.1"),
 )  # fmt: skip

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
+from importlib import metadata
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from unittest.mock import MagicMock
+
+from packaging.version import Version
 
 
 class _Absent(ModuleType):
@@ -30,6 +33,15 @@ class _Finder(MetaPathFinder, Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         pass
+
+
+def stand_in_pkg_resources() -> None:
+    """Give a library the part of pkg_resources that says which versions are installed; setuptools left it out."""
+    module = ModuleType("pkg_resources")
+    module.DistributionNotFound = metadata.PackageNotFoundError
+    module.get_distribution = metadata.distribution
+    module.parse_version = Version
+    sys.modules["pkg_resources"] = module
 
 
 def stand_in(*packages: str) -> None:
