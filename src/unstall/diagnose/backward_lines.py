@@ -12,10 +12,12 @@ from dataclasses import replace
 
 import msgspec
 
+from unstall.child.user_files import is_program_file
 from unstall.diagnose.placing import Placed, count, program_frames
 from unstall.records.model import OperatorLine
 from unstall.records.vocabulary import BACKWARD
 
+_CHECKPOINT = re.compile(r"[/\\]torch[/\\]utils[/\\]checkpoint\.py$")
 _ENGINE = re.compile(r"[/\\]torch[/\\]autograd[/\\][^/\\]+$")
 
 
@@ -41,6 +43,27 @@ def attributed(samples: Sequence[Placed], shares: Sequence[tuple[OperatorLine, f
     stay = _divided(left, [placed.count / count(computing) for placed in computing])
     kept = [_counted(placed, hits) for placed, hits in zip(computing, stay) if hits]
     return [*(placed for placed in samples if not is_in_engine(placed)), *moved, *kept]
+
+
+def called_share(samples: Sequence[Placed]) -> float:
+    """Share of backward in functions of the program's that autograd calls; 0 without samples."""
+    total = count(placed for placed in samples if placed.phase == BACKWARD.name)
+    return count(placed for placed in samples if is_called(placed)) / total if total else 0.0
+
+
+def is_called(placed: Placed) -> bool:
+    """Whether autograd called a function of the program's: a hook, or the gradient of a function of its own.
+
+    What a checkpoint computes again is forward's, and not meant.
+    """
+    if placed.phase != BACKWARD.name:
+        return False
+    frames = placed.sample.frames
+    engine = next((at for at, frame in enumerate(frames) if _ENGINE.search(frame.file)), len(frames))
+    below = frames[engine + 1 :]
+    return any(is_program_file(frame.file) for frame in below) and not any(
+        _CHECKPOINT.search(frame.file) for frame in below
+    )
 
 
 def is_in_engine(placed: Placed) -> bool:

@@ -56,6 +56,8 @@ class Blame:
                     self.ranks[roles[sample.pid]].append(placer.place(sample))
             elif sample.pid in measurement.worker_pids or not measurement.ranks:
                 self.workers.append(Placed(sample, DATA_WAIT.name, program_frames(sample.frames)))
+        self.called_share = backward_lines.called_share(self.main)
+        """Of backward, in the program's own functions that autograd calls, like hooks."""
         self.main = backward_lines.attributed(self.main, measurement.backward_shares)
         self.total = count(self.main)
         self.loops = loop_functions(self.main, measurement.sites)

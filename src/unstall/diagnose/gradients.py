@@ -68,9 +68,10 @@ def costly_gradient(host: HostFeatures) -> CostlyGradient | None:
     if not lines:
         return None
     alike = max(lines.values(), key=lambda alike: sum(share for _, share in alike))
-    share = host.share(BACKWARD.name) * sum(share for _, share in alike)
+    engine = 1 - host.blame.called_share  # a node's time holds that of the hooks that it calls
+    share = host.share(BACKWARD.name) * engine * sum(share for _, share in alike)
     forward_s, backward_s = (sum(getattr(line, name) for line, _ in alike) for name in ("forward_s", "backward_s"))
-    ratio = backward_s / max(forward_s, 1e-9)
+    ratio = engine * backward_s / max(forward_s, 1e-9)
     if share < COSTLY_GRADIENT or ratio < GRADIENT_RATIO:
         return None
     costliest, _ = max(alike, key=lambda pair: pair[1])

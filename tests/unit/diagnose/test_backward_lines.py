@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from unstall.diagnose.backward_lines import _divided
 from unstall.diagnose.placing import count
 from unstall.records.model import OperatorLine
+from unstall.records.observations import Frame
 
 ENGINE = BACKWARD.__class__("_engine_run_backward", BACKWARD.file.replace("__init__", "graph"), 20)
 
@@ -46,6 +47,13 @@ def test_python_code_that_backward_calls_stays_where_it_is(code):
     blame = blamed(code, operators, hook)
     moved = {placed.program[-1][1].qualname: placed.count for placed in blame.in_phase("backward")}
     assert moved == {"Net.forward": 60, "tidy": 40}
+    assert blame.called_share == 0.4 and blamed(code, operators).called_share == blame_of([]).called_share == 0.0
+
+
+def test_what_a_checkpoint_computes_again_is_no_hook(code):
+    again = Frame("recompute_fn", BACKWARD.file.replace("autograd/__init__", "utils/checkpoint"), 30)
+    stacks = stack(code.at("train", "# call backward"), BACKWARD, ENGINE, again, code.at("forward", "# forward"))
+    assert blamed(code, [], stacks).called_share == 0.0
 
 
 def test_without_an_account_of_operators_the_model_is_what_forward_shows(code):

@@ -33,6 +33,15 @@ def test_the_dearest_line_with_all_paths_to_it():
     assert found.sentence in objections(host(operators))
 
 
+def test_what_hooks_take_is_no_gradient():
+    hooked = host([OperatorLine((TABLE,), 0.1, 5.0, "EmbeddingBackward0")])
+    assert costly_gradient(hooked).share == pytest.approx(0.8)
+    hooked.blame.called_share = 0.5
+    assert costly_gradient(hooked).share == pytest.approx(0.4)
+    hooked.blame.called_share = 0.9
+    assert costly_gradient(hooked) is None
+
+
 @pytest.mark.parametrize(
     ("node", "word"), [("EmbeddingBackward0", "sparse=True"), ("IndexBackward0", "index_select"), ("Mine", "detach")]
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 from factory import (
+    BACKWARD,
     STEP,
     Source,
     stack,
@@ -132,6 +133,25 @@ def test_compute_bound_by_a_gradient_blames_the_line_that_it_is_of(tmp_path):
     assert (finding.cause, finding.culprit.function, finding.culprit.line) == ("backward", "Net.forward", 3)
     assert any("80× what its operators take in forward: SelectBackward0" in line for line in finding.evidence)
     assert any("unbind" in line for line in finding.advice)
+
+
+def test_compute_bound_by_what_backward_calls_blames_the_hook(tmp_path):
+    text = (
+        "def per_sample(layer, given):\n    return given @ layer  # product\n\n\n"
+        "def main(model, loader):\n    for x in loader:\n        model(x).backward()  # backward\n"
+    )
+    made = Source(tmp_path / "train.py", text)
+    calling = made.at("main", "# backward")
+    samples = [
+        stack(calling, BACKWARD, made.at("per_sample", "# product"), count=70),
+        stack(calling, BACKWARD, count=30),
+    ]
+    found = match(
+        "compute-bound", {"forward": 0.02, "backward": 0.08}, samples=samples, model=ModelMeasurement(threads=4)
+    )
+    finding = check(found, "compute-bound", headroom=2.2)
+    assert (finding.cause, finding.culprit.function) == ("hooks", "per_sample")
+    assert "56 % of a step is Python code that backward calls, like hooks" in finding.evidence
 
 
 @pytest.mark.parametrize("type_name, cause", [("Conv2d", "kernel"), ("Attention", "model")])
