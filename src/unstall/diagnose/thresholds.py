@@ -97,6 +97,7 @@ SAME_DATA = Threshold(0.95, "of what is computed that recurs: then it is the dat
 PADDING = Threshold(0.25, "share of a step that computes on padding: without it, 1.33x; less is usual")
 COSTLY_GRADIENT = Threshold(0.2, "share of a step that the gradient of one line takes: without it, 1.25x")
 HOOKED = Threshold(0.2, "share of a step in Python code that backward calls: without it, 1.25x")
+COPYING = Threshold(0.2, "share of a step in one line that only moves data: without it, 1.25x")
 GRADIENT_RATIO = Threshold(
     5.0, "times what the operators take: for products of matrices and convolutions it is 2, for normalisations up to 4"
 )

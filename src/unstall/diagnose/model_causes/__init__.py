@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.model_causes.base import ModelCause, Suspects
+from unstall.diagnose.model_causes.copies import Copies
 from unstall.diagnose.model_causes.costly import Backward, IdleCores, Kernel, Layer, Update
 from unstall.diagnose.model_causes.hooks import Hooks
 from unstall.diagnose.model_causes.wasted import Padding, Precision, UnusedGradients, Zeros
 
-_KINDS = (Precision, UnusedGradients, Hooks, Padding, Zeros, Update, Backward, IdleCores, Kernel, Layer)
+_KINDS = (
+    Precision, UnusedGradients, Hooks, Padding, Zeros, Copies, Update, Backward, IdleCores, Kernel, Layer,
+)  # fmt: skip
 CAUSES: tuple[ModelCause, ...] = tuple(kind() for kind in _KINDS)
 
 

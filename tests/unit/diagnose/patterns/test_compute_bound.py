@@ -16,6 +16,7 @@ from unstall.records.measurements import (
     LoaderMeasurement,
 )
 from unstall.records.model import DroppedGradients, ModelMeasurement, OperatorLine, ZeroProducts
+from unstall.records.observations import Frame
 
 
 def test_compute_bound_by_double_precision(code):
@@ -152,6 +153,22 @@ def test_compute_bound_by_what_backward_calls_blames_the_hook(tmp_path):
     finding = check(found, "compute-bound", headroom=2.2)
     assert (finding.cause, finding.culprit.function) == ("hooks", "per_sample")
     assert "56 % of a step is Python code that backward calls, like hooks" in finding.evidence
+
+
+@pytest.mark.parametrize(("forward_s", "found"), [(6.0, True), (0.5, False)])
+def test_compute_bound_by_a_tensor_that_is_joined_piece_by_piece(tmp_path, forward_s, found):
+    text = "class Ghost:\n    def forward(self, parts):\n        return torch.cat([self.res, parts])  # join\n"
+    made = Source(tmp_path / "net.py", text)
+    paths = ((made.at("forward", "# join"),), (Frame("main", "/p/train.py", 1), made.at("forward", "# join")))
+    operators = [
+        *(OperatorLine(path, forward_s / 2, 0.1, "CatBackward0") for path in paths), OperatorLine((), 4.0, 8.0)
+    ]  # fmt: skip
+    model = ModelMeasurement(threads=4)
+    finding = match("compute-bound", {"forward": 0.07, "backward": 0.03}, model=model, operators=operators)
+    assert (finding is not None and finding.cause == "copies") is found
+    if found:
+        assert (finding.culprit.function, finding.culprit.line) == ("Ghost.forward", 3)
+        assert any("only moves data: CatBackward0" in line for line in finding.evidence)
 
 
 @pytest.mark.parametrize("type_name, cause", [("Conv2d", "kernel"), ("Attention", "model")])
