@@ -46,6 +46,8 @@ HOST_PLACES = (BEFORE_MODEL, BEFORE_BACKWARD, AFTER_MODEL, AFTER_TRAINING, OTHER
 ProgramFrames = Sequence[tuple[Frame, source.SourceFunction]]
 """The program's frames of a stack, outermost first, with the functions they are in."""
 
+_HANDED_ON = ("__torch_function__", "__torch_dispatch__", "__array_function__", "__array_ufunc__")
+"""Methods of a tensor's or array's class that operators pass through."""
 _CallPath = Sequence[tuple[str, str, int]]
 """(file, function, line) of the program's frames that lead to a call of a seam, outermost first."""
 
@@ -359,11 +361,14 @@ def short(function: str) -> str:
 
 
 def program_frames(frames: Sequence[Frame]) -> ProgramFrames:
-    """The frames of the program's own files, with their functions."""
+    """The frames of the program's own files, with their functions.
+
+    A tensor subclass sees each operator pass by: who called the operator is meant, not who handed it on.
+    """
     return tuple(
         (frame, source.function_at(frame.file, frame.line, short(frame.function)))
         for frame in frames
-        if is_program_file(frame.file)
+        if is_program_file(frame.file) and short(frame.function) not in _HANDED_ON
     )
 
 

@@ -42,6 +42,19 @@ def test_the_users_function_is_blamed_where_it_is_deeper_than_the_library(librar
     assert (found.function, found.file, found.package) == ("hook", driver.file, "")
 
 
+def test_an_operator_that_a_tensor_class_hands_on_is_its_callers(library, driver, tmp_path):
+    tensors = Source(
+        tmp_path / "tensors.py",
+        "class Scan:\n    def __torch_function__(self, func):\n        return func()  # hand on\n"
+        "def note(scan):\n    return dict(scan)  # note\n",
+    )
+    handed = (driver.at("main", "# fit"), library.at("tidy", "# tidy"), tensors.at("__torch_function__", "# hand on"))
+    found = culprit(blame_of([stack(*handed, lib("torch/_tensor.py", "mean"))]).main, 50, "main")
+    assert (found.function, found.line) == ("tidy", library.line("# tidy"))
+    found = culprit(blame_of([stack(*handed, tensors.at("note", "# note"))]).main, 50, "main")
+    assert found.function == "note"
+
+
 def test_what_is_the_users_is_in_no_package(driver):
     found = in_package(culprit(blame_of([stack(driver.at("main", "# fit"))]).main, 50, "main"))
     assert (found.package, found.version, found.called_by) == ("", "", None)
