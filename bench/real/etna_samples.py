@@ -38,7 +38,8 @@ def made(number):
 
 
 model = RNNModel(
-    decoder_length=LENGTH, encoder_length=LENGTH, input_size=FEATURES + 2, num_layers=2, hidden_size=16, train_batch_size=32,
+    decoder_length=LENGTH, encoder_length=LENGTH, input_size=FEATURES + 2, num_layers=2, hidden_size=16,
+    train_batch_size=32,
     trainer_params={
         "max_epochs": EPOCHS, "accelerator": "cpu", "enable_checkpointing": False, "enable_progress_bar": False,
         "enable_model_summary": False,
