@@ -46,22 +46,27 @@ def real():
 
 @pytest.fixture
 def repository(tmp_path):
+    return committed(tmp_path, tmp_path)
+
+
+def committed(tmp_path, sources):
     """Two commits: the second one changes Loader.__iter__ and a line outside of functions, and documents load."""
+    sources.mkdir(parents=True, exist_ok=True)
 
     def git(*words):
         who = ("-c", "user.name=a", "-c", "user.email=a@b")
         subprocess.run(["git", *who, *words], cwd=tmp_path, check=True, capture_output=True)
 
-    (tmp_path / "pkg").mkdir()
-    (tmp_path / "pkg" / "loader.py").write_text(_BEFORE)
+    (sources / "pkg").mkdir()
+    (sources / "pkg" / "loader.py").write_text(_BEFORE)
     (tmp_path / "other.py").write_text("x = 1\n")
     git("init", "--quiet")
     git("add", ".")
     git("commit", "--quiet", "-m", "Before")
     changed = _BEFORE.replace("yield load(name)", "yield self.loaded[name]").replace('"table"', '"list"')
     changed = changed.replace("def load(path):", 'def load(path):\n    """Read."""  # only said')
-    (tmp_path / "pkg" / "loader.py").write_text(changed)
-    (tmp_path / "pkg" / "new.py").write_text("def fast():\n    pass\n")
+    (sources / "pkg" / "loader.py").write_text(changed)
+    (sources / "pkg" / "new.py").write_text("def fast():\n    pass\n")
     (tmp_path / "other.py").write_text("x = 2\n")
     git("add", ".")
     git("commit", "--quiet", "-m", "Fix")
@@ -82,6 +87,17 @@ def row(real, name="recbole-narm", layout="checkout", **fields):
         "gain": 2.0,
     }
     return real.Row(name, layout, "input-bound", culprit="f, a.py:1", **{**figures, **fields})
+
+
+def test_the_package_may_lie_in_a_folder_of_the_repository(real, tmp_path):
+    within = case(real, folder="src")
+    repository = committed(tmp_path / "repository", tmp_path / "repository" / "src")
+    assert real.changed_functions(repository, within).keys() == {
+        ("pkg/loader.py", "Loader.__iter__"), ("pkg/loader.py", "<module>")
+    }  # fmt: skip
+    real.export(repository, within, within.before, tmp_path / "tree")
+    assert [path.name for path in (tmp_path / "tree" / "pkg").iterdir()] == ["loader.py"]
+    assert [path.name for path in (tmp_path / "tree").iterdir()] == ["pkg"]
 
 
 def test_lines_belong_to_the_innermost_function(real):
