@@ -175,6 +175,8 @@ CASES: tuple[Case, ...] = (
         also_culprits=("Classifier.forward", "main"),
     ),
     case("segment_pool", "compute-bound/backward", "Tagger.peaks"),
+    case("ghost_groups", "compute-bound/copies", "GroupedNorm.forward"),
+    case("example_norms", "compute-bound/hooks", "GradientNorms.per_example", also_culprits=("GradientNorms.note",)),
     case("ignored_labels", "compute-bound/zeros", "Head.forward", also_culprits=("FillIn.forward",)),
     case("threads_one", "compute-bound/threads", "train", also_causes=("kernel",), also_culprits=(MODULE,)),
 )
