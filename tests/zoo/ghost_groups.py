@@ -5,7 +5,7 @@ import torch
 from common import Clock, parse_args
 from torch import nn
 
-ROWS, COLUMNS, GROUP, WIDTH = 8192, 24, 32, 96
+ROWS, COLUMNS, GROUP, WIDTH = 16384, 24, 128, 128
 
 
 class GroupedNorm(nn.Module):
