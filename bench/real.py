@@ -253,7 +253,7 @@ def changed_functions(repository: Path, case: Case) -> Places:
     changed: dict[tuple[str, str], set[int]] = {}
     span = ("diff", "--no-renames", case.before, case.fixed_in)
     for name in git(repository, *span, "--diff-filter=MD", "--name-only").splitlines():
-        inside = Path(name).relative_to(case.folder) if name.startswith(case.folder) else None
+        inside = Path(name).relative_to(case.folder) if Path(name).is_relative_to(case.folder) else None
         if inside is None or inside.suffix != ".py" or inside.with_suffix("").parts[0] != case.package:
             continue
         hunks = [

@@ -57,6 +57,16 @@ class RemedyContext:
                     return loader
         return self.runtime.loaders[0] if self.runtime.loaders else None
 
+    def own_dataset(self) -> tuple[ObservedLoader, Path]:
+        """The main loader, and the user's file in which its dataset makes samples. Raises NotApplicable."""
+        loader = self.main_loader
+        if loader is None or not loader.map_style:
+            raise NotApplicable("there is no map-style dataset in the main loop")
+        path = self.user_file(loader.getitem_file)
+        if path is None:
+            raise NotApplicable(f"the samples of {loader.dataset} are not made in the program's own code")
+        return loader, path
+
     def user_file(self, name: str | Path | None) -> Path | None:
         """The path, when it is a source file of the user's that may be changed."""
         if not name:

@@ -7,6 +7,7 @@ from typing import ClassVar, NamedTuple
 import msgspec
 
 from unstall.child.seams import modules
+from unstall.diagnose.copying import CopyingLine, copying_line
 from unstall.diagnose.dominant_module import dominant_module, own_share
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.gradients import CostlyGradient, costly_gradient
@@ -26,6 +27,8 @@ class Suspects(NamedTuple):
     gradient: CostlyGradient | None
     update: Culprit | None
     """The function that holds the optimizer's time, where that is the program's own and not a library's."""
+    copying: CopyingLine | None
+    """A line that only moves data."""
     products: ZeroProducts | None
     """Products with zeros."""
 
@@ -33,7 +36,7 @@ class Suspects(NamedTuple):
     def of(cls, host: HostFeatures) -> Suspects:
         """Those of a run."""
         products = host.measurement.zero_products if multiplies_zeros(host) else None
-        return cls(dominant_module(host), costly_gradient(host), host.own_update, products)
+        return cls(dominant_module(host), costly_gradient(host), host.own_update, copying_line(host), products)
 
 
 class ModelCause:

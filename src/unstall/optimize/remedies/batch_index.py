@@ -119,7 +119,7 @@ class _Plan:
         if not calls:
             raise NotApplicable(f"{path.name} makes no TensorDataset itself")
         for call in calls:
-            self.change(path, {call.func: put(cst.Name("_TensorDataset"))}, ["indexed_batch", "tensor_dataset"])
+            self.change(path, {call.func: put(cst.Name("_TensorDataset"))}, ["tensor_dataset"])
         return Lines.of(path, self.original.module(path), calls[0])
 
     def _calls(self, path: Path, names: Sequence[str]) -> list[cst.Call]:

@@ -22,13 +22,10 @@ from unstall.optimize.source.edit import edited, keyword, put, statement
 from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.module import SourceModule
 from unstall.optimize.source.purity import Steadiness, attributes_read, method_of, names
+from unstall.optimize.source.samples import LOAD, sample_method
 from unstall.optimize.source.toplevel import with_runtime
 from unstall.optimize.thresholds import CACHED_SAMPLE_SAVES, LEAST_SHARE_OF_ALL
 from unstall.text.units import percent
-
-_LOAD = "_load_sample"
-_KEEPING = (_LOAD, "_make_sample")
-"""Methods by which a class is known to keep its samples: this remedy's, and watch_samples'."""
 
 
 class CacheSamples(Remedy):
@@ -44,12 +41,7 @@ class CacheSamples(Remedy):
     exactness = "exact"
 
     def propose(self, context: RemedyContext) -> list[Proposal]:
-        loader = context.main_loader
-        if loader is None or not loader.map_style:
-            raise NotApplicable("there is no map-style dataset in the main loop")
-        path = context.user_file(loader.getitem_file)
-        if path is None:
-            raise NotApplicable(f"the samples of {loader.dataset} are not made in the program's own code")
+        loader, path = context.own_dataset()
         module = context.sources.module(path)
         head = find_head(module, loader.getitem_line or 0)
         if only_indexes(module, loader):
@@ -128,25 +120,13 @@ def find_head(module: SourceModule, line: int) -> Head:
 
 def _dataset(module: SourceModule, line: int) -> tuple[cst.ClassDef, cst.FunctionDef, cst.FunctionDef]:
     """(class, what initialises it, the ``__getitem__`` that begins on a line), where a cache fits in."""
-    method = module.function("__getitem__", line)
-    cls = module.enclosing(method, cst.ClassDef) if method is not None else None
-    if method is None or cls is None:
-        raise AnalysisRefused("the dataset's __getitem__ is in no class of its file")
+    cls, method = sample_method(module, line)
     init = method_of(cls, "__init__") or _after_init(module, cls)
-    if keeps_samples(cls):
-        raise AnalysisRefused(f"{cls.name.value} already keeps its samples")
     if init is None or not isinstance(init.body, cst.IndentedBlock):
         raise AnalysisRefused(f"{cls.name.value} has no __init__ to make the cache in")
-    params = method.params
-    takes_an_index = len(params.params) == 2 and not params.star_kwarg and not isinstance(params.star_arg, cst.Param)
-    if method.decorators or not takes_an_index or not isinstance(method.body, cst.IndentedBlock):
+    if not isinstance(method.body, cst.IndentedBlock):
         raise AnalysisRefused(f"{cls.name.value}.__getitem__ takes more than an index")
     return cls, init, method
-
-
-def keeps_samples(cls: cst.ClassDef) -> bool:
-    """Whether a patch made a dataset's class keep its samples before."""
-    return any(method_of(cls, name) is not None for name in _KEEPING)
 
 
 def _after_init(module: SourceModule, cls: cst.ClassDef) -> cst.FunctionDef | None:
@@ -178,17 +158,17 @@ def with_cache(head: Head) -> cst.Module:
     """The tree with the head moved into a method of its own, behind a cache. Raises SourceError."""
     tree, method = head.module.tree, head.method
     index = method.params.params[1].name.value
-    get = f"self.samples_kept.get(self.{_LOAD}, {index})"
+    get = f"self.samples_kept.get(self.{LOAD}, {index})"
     blank = [cst.EmptyLine(indent=False)]
     if head.is_whole_method:
-        load = method.with_changes(name=cst.Name(_LOAD))
+        load = method.with_changes(name=cst.Name(LOAD))
         front = statement(tree, f"def __getitem__(self, {index}):\n    return {get}\n").with_changes(
             leading_lines=blank
         )
     else:
         values = ", ".join(head.keeps)
         load_body = method.body.with_changes(body=[*head.statements, statement(tree, f"return {values}")])
-        load = method.with_changes(name=cst.Name(_LOAD), body=load_body)
+        load = method.with_changes(name=cst.Name(LOAD), body=load_body)
         front_body = method.body.with_changes(body=[statement(tree, f"{values} = {get}"), *head.remaining])
         front = method.with_changes(body=front_body, leading_lines=blank)
     make = statement(tree, "self.samples_kept = _SampleCache()")

@@ -16,16 +16,16 @@ from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_lines import share_of_sample_lines
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import NotApplicable, Remedy
-from unstall.optimize.remedies.cache_samples import find_head, keeps_samples, only_indexes
+from unstall.optimize.remedies.cache_samples import find_head, only_indexes
 from unstall.optimize.source.edit import edited, put, statement
 from unstall.optimize.source.effects import may_differ
 from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.module import SourceModule
+from unstall.optimize.source.samples import MAKE, sample_method
 from unstall.optimize.source.toplevel import with_runtime
 from unstall.optimize.thresholds import LEAST_SHARE, WATCHED_SAMPLE_SAVES
 from unstall.text.units import percent
 
-_MAKE = "_make_sample"
 _CONDITIONAL = (cst.If, cst.IfExp, cst.Try, cst.Lambda)
 
 
@@ -42,12 +42,7 @@ class WatchSamples(Remedy):
     exactness = "exact"
 
     def propose(self, context: RemedyContext) -> list[Proposal]:
-        loader = context.main_loader
-        if loader is None or not loader.map_style:
-            raise NotApplicable("there is no map-style dataset in the main loop")
-        path = context.user_file(loader.getitem_file)
-        if path is None:
-            raise NotApplicable(f"the samples of {loader.dataset} are not made in the program's own code")
+        loader, path = context.own_dataset()
         if loader.num_workers:
             raise NotApplicable("samples are made in worker processes, which end with what they keep")
         module = context.sources.module(path)
@@ -79,17 +74,8 @@ def _proposal(
 
 def _method(module: SourceModule, line: int) -> tuple[cst.ClassDef, cst.FunctionDef]:
     """(class, the ``__getitem__`` that begins on a line), where what it gives may be kept. Raises AnalysisRefused."""
-    method = module.function("__getitem__", line)
-    cls = module.enclosing(method, cst.ClassDef) if method is not None else None
-    if method is None or cls is None:
-        raise AnalysisRefused("the dataset's __getitem__ is in no class of its file")
+    cls, method = sample_method(module, line)
     name = f"{cls.name.value}.__getitem__"
-    params = method.params
-    takes_an_index = len(params.params) == 2 and not params.star_kwarg and not isinstance(params.star_arg, cst.Param)
-    if method.decorators or not takes_an_index:
-        raise AnalysisRefused(f"{name} takes more than an index")
-    if keeps_samples(cls):
-        raise AnalysisRefused(f"{cls.name.value} keeps its samples already")
     for call in (node for node in module.inside(method) if isinstance(node, cst.Call)):
         last = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
         if may_differ(module.name(call) or f".{last}") and not _is_conditional(module, call, method):
@@ -119,8 +105,8 @@ def with_watch(module: SourceModule, method: cst.FunctionDef) -> cst.Module:
     """The tree with what ``__getitem__`` makes kept by the class that a patch brings along. Raises SourceError."""
     tree = module.tree
     index = method.params.params[1].name.value
-    make = method.with_changes(name=cst.Name(_MAKE))
-    get = statement(tree, f"return _WatchedSamples.get(self, self.{_MAKE}, {index})")
+    make = method.with_changes(name=cst.Name(MAKE))
+    get = statement(tree, f"return _WatchedSamples.get(self, self.{MAKE}, {index})")
     header = method.body.header if isinstance(method.body, cst.IndentedBlock) else cst.TrailingWhitespace()
     front = method.with_changes(
         body=cst.IndentedBlock([get], header=header), leading_lines=[cst.EmptyLine(indent=False)]
