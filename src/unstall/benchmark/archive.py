@@ -65,7 +65,7 @@ def make(
         epochs=_epochs(measured) if measured else [],
         resources=observation.points,
         machine=observation.machine,
-        disturbed=observation.disturbed,
+        disturbed=sorted([*observation.disturbed, *observation.sampled]),
         stacks=measured.measurement.samples if measured else observation.samples,
         excerpts=excerpts,
     )

@@ -74,18 +74,23 @@ def measure(
     main = ranks.find_main(looping, loops)
     loop = loops[main.pid]
     assert loop is not None
-    windows = sorted([*observation.disturbed, *_own_windows(main)])
     the_loader = loader_facts.measure(main, processes, loop)
     prefetched = the_loader.workers * (the_loader.prefetch_factor or 2) if the_loader else 0
     chosen, warmup, disturbed = steadystate.measured(
-        loop.starts, loop.ends, windows, prefetched=prefetched, wanted=wanted
+        loop.starts,
+        loop.ends,
+        [*observation.disturbed, *_looks(main)],
+        [*observation.sampled, *_own_samplings(main)],
+        prefetched=prefetched,
+        wanted=wanted,
     )
     if not chosen.any():
         return None
     times = _Times(loop, chosen)
     world = ranks.of_world(main, looping, loops)
-    disturbances = {process.pid: [*windows, *_own_windows(process)] for process in world}
-    the_ranks = ranks.measure(world, loops, disturbances, processes)
+    held_up = {process.pid: [*observation.disturbed, *_looks(process)] for process in world}
+    sampled = {process.pid: [*observation.sampled, *_own_samplings(process)] for process in world}
+    the_ranks = ranks.measure(world, loops, held_up, sampled, processes)
     rank_pids = frozenset(rank.pid for rank in the_ranks) or frozenset({main.pid})
     pids = {point.pid for point in observation.points}
     durations = loop.durations[chosen]
@@ -185,9 +190,9 @@ def _looks(main: ProcessRecording) -> list[tuple[float, float]]:
     return [(fact["began"], fact["ended"]) for fact in facts if fact.get("what") in ("flops", "gpu")]
 
 
-def _own_windows(main: ProcessRecording) -> list[tuple[float, float]]:
-    """When the watcher itself slowed the program: by these looks, or as it sampled stacks."""
-    return [*_looks(main), *((fact["began"], fact["ended"]) for fact in main.facts.get("samples", []))]
+def _own_samplings(main: ProcessRecording) -> list[tuple[float, float]]:
+    """When the watcher itself sampled stacks."""
+    return [(fact["began"], fact["ended"]) for fact in main.facts.get("samples", [])]
 
 
 def _own_samples(processes: Sequence[ProcessRecording]) -> list[StackSample]:

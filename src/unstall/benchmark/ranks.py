@@ -64,15 +64,24 @@ def of_world(main: ProcessRecording, looping: Sequence[ProcessRecording], loops:
 def measure(
     ranks: Sequence[ProcessRecording],
     loops: Loops,
-    windows: Mapping[int, list[tuple[float, float]]],
+    held_up: Mapping[int, list[tuple[float, float]]],
+    sampled: Mapping[int, list[tuple[float, float]]],
     processes: Sequence[ProcessRecording],
 ) -> list[RankMeasurement]:
-    """Each rank over its own measured steps. ``windows``: of each process, when it was disturbed."""
+    """Each rank over its own measured steps.
+
+    Args:
+        ranks: the processes, one a rank.
+        loops: of each process, by pid.
+        held_up: of each process, when unstall held it up.
+        sampled: of each process, when its stacks were sampled.
+        processes: all of them, with workers.
+    """
     measured = []
     for process in ranks:
         loop, identity = loops[process.pid], process.identity
         assert loop is not None and identity is not None
-        chosen, _, _ = steadystate.measured(loop.starts, loop.ends, windows[process.pid])
+        chosen, _, _ = steadystate.measured(loop.starts, loop.ends, held_up[process.pid], sampled[process.pid])
         if not chosen.any():
             continue
         phases = mean_phases(loop, chosen)

@@ -102,7 +102,8 @@ class Session:
             machine=self.resources.machine,
             samples=sampler.samples if sampler else [],
             windows=sampler.stacks if sampler else [],
-            disturbed=sorted(self.disturbed + (sampler.windows if sampler else [])),
+            disturbed=self.disturbed,
+            sampled=sampler.windows if sampler else [],
             sampling_failure=sampler.failure if sampler else None,
             stopped=self.stopped,
         )

@@ -5,6 +5,10 @@ than 1.3 times the median of the second half of the run. The first step is never
 are the batches that loader workers made ahead before the loop began, as far as a fifth of the run allows. When no
 step fulfils the rule, a fifth of the run is left out: fewer than half of all benchmarks reach a steady state reliably
 (Barrett et al., "Virtual machine warmup blows hot and cold", OOPSLA 2017), and the report shows it as noise.
+
+Stacks are sampled in windows of a second, which slows the steps in them by some per cent, so those are left out. But a
+step is the less likely to fit between two windows the longer it is: of a program that takes a second to evaluate now
+and then, only short steps would be left. Where they are not like the others, all count.
 """
 
 from __future__ import annotations
@@ -14,7 +18,13 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from unstall.benchmark.thresholds import FEWEST_UNDISTURBED, MOST_WARM_UP, SETTLED
+from unstall.benchmark.thresholds import (
+    FEWEST_UNDISTURBED,
+    LONGER_ON_THE_WHOLE,
+    MOST_WARM_UP,
+    MOSTLY_HELD_UP,
+    SETTLED,
+)
 
 
 def warmup_steps(durations: npt.NDArray[np.float64], prefetched: int = 0) -> int:
@@ -38,30 +48,48 @@ def undisturbed(
     windows: Sequence[tuple[float, float]],
 ) -> npt.NDArray[np.bool_]:
     """Which steps overlap none of the windows (start, end) in which unstall took time from the program."""
-    clean = np.ones(len(starts), dtype=bool)
-    for began, ended in windows:
-        clean &= (ends <= began) | (starts >= ended)
-    return clean
+    return overlap(starts, ends, windows) <= 0
+
+
+def overlap(
+    starts: npt.NDArray[np.float64], ends: npt.NDArray[np.float64], windows: Sequence[tuple[float, float]]
+) -> npt.NDArray[np.float64]:
+    """Seconds of each step within these windows, which may overlap each other."""
+    seconds = np.zeros(len(starts))
+    until = -np.inf
+    for began, ended in sorted(windows):
+        began, until = max(began, until), max(ended, until)
+        seconds += np.clip(np.minimum(ends, until) - np.maximum(starts, began), 0, None)
+    return seconds
 
 
 def measured(
     starts: npt.NDArray[np.float64],
     ends: npt.NDArray[np.float64],
-    windows: Sequence[tuple[float, float]],
+    held_up: Sequence[tuple[float, float]],
+    sampled: Sequence[tuple[float, float]] = (),
     *,
     prefetched: int = 0,
     wanted: int | None = None,
 ) -> tuple[npt.NDArray[np.bool_], int, bool]:
     """Which steps are measured, how many were warm-up, and whether disturbed ones had to count.
 
-    With ``wanted``, only the last so many.
+    Args:
+        starts: of each step, monotonic seconds.
+        ends: of each step.
+        held_up: windows (start, end) in which unstall held the program up, as it counted operators.
+        sampled: those in which its stacks were sampled.
+        prefetched: batches that were made ahead before the first step.
+        wanted: only the last so many.
     """
-    warmup = warmup_steps(ends - starts, prefetched)
+    durations = ends - starts
+    warmup = warmup_steps(durations, prefetched)
     warm = np.arange(len(starts)) >= warmup
-    chosen = warm & undisturbed(starts, ends, windows)
-    enough = int(chosen.sum()) >= min(FEWEST_UNDISTURBED, int(warm.sum()))
+    chosen = warm & undisturbed(starts, ends, [*held_up, *sampled])
+    free = warm & (overlap(starts, ends, held_up) <= MOSTLY_HELD_UP * durations)
+    enough = int(chosen.sum()) >= min(FEWEST_UNDISTURBED, int(warm.sum())) and _alike(durations, chosen, free)
     if not enough:
-        chosen = warm
+        chosen = free if int(free.sum()) >= min(FEWEST_UNDISTURBED, int(warm.sum())) else warm
     if wanted is not None:
         surplus = int(chosen.sum()) - wanted
         if surplus > 0:
@@ -70,3 +98,12 @@ def measured(
             # A run that ended early: the latest of the disturbed ones make up the number.
             chosen[np.flatnonzero(warm & ~chosen)[surplus:]] = True
     return chosen, warmup, not enough
+
+
+def _alike(durations: npt.NDArray[np.float64], some: npt.NDArray[np.bool_], those: npt.NDArray[np.bool_]) -> bool:
+    """Whether some steps show as many long ones as all those do: what slows all alike is in the median, too."""
+    some_s, all_s = durations[some], durations[those]
+    if not all_s.size:
+        return True
+    means, medians = (float(np.mean(all_s) / np.mean(some_s)), float(np.median(all_s) / np.median(some_s)))
+    return means < LONGER_ON_THE_WHOLE * medians

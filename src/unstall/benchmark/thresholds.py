@@ -16,7 +16,11 @@ WARM_UP_STEPS: Annotated[
 ] = 5
 SETTLED: Annotated[Factor, "the median step of the later half: what is longer at the beginning is warm-up"] = 1.3
 MOST_WARM_UP: Annotated[Share, "of the steps: of a program that never settles, most are measured all the same"] = 0.2
-FEWEST_UNDISTURBED: Annotated[Steps, "undisturbed, below which disturbed ones count as well"] = 5
+FEWEST_UNDISTURBED: Annotated[Steps, "undisturbed, below which sampled ones count as well"] = 5
+LONGER_ON_THE_WHOLE: Annotated[
+    Factor, "the mean of the undisturbed, in medians: else the long ones do not fit between the windows"
+] = 1.1
+MOSTLY_HELD_UP: Annotated[Share, "of a step in which unstall held it up: with more, its length says nothing"] = 0.5
 MAIN_LOOP: Annotated[
     Share, "of the time in which the model runs: optimizer steps that fill less are not the program's main loop"
 ] = 0.3

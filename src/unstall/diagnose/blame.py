@@ -74,6 +74,14 @@ class Blame:
             if placed.phase == FORWARD.name or not backward_lines.is_in_engine(placed)
         ]  # fmt: skip
 
+    def within(self, file: str, line: int) -> list[Placed]:
+        """Those of the model's samples that are in the function at this place, or in what it calls."""
+        function = source.function_at(file, line)
+        return [
+            placed for placed in self.of_model()
+            if any(frame.file == file and held == function for frame, held in placed.program)
+        ]  # fmt: skip
+
     def grown(self, slowing: Slowing) -> list[Placed]:
         """The main thread's stacks that later steps spend more time in than early ones, counted by how much more.
 

@@ -107,5 +107,5 @@ def confidence_caveats(measurement: Measurement) -> tuple[list[str], bool]:
     elif sum(sample.count for sample in measurement.samples) < FEW_SAMPLES:
         lines.append("few stack samples: the culprit is less certain than the pattern")
     if measurement.disturbed:
-        lines.append("short run: steps that overlap stack sampling had to be included")
+        lines.append("steps that overlap stack sampling had to be included: the others are too few, or all too short")
     return lines, low

@@ -19,6 +19,7 @@ MOSTLY_IDLE = Threshold(
     0.6, "share of a step without a request: with less, a client that waits for answers sets the pace too"
 )
 WORTH = threshold.WORTH
+WORTH_A_LINE = Threshold(1.1, "times faster, from which a cure of one line that `optimize` writes is worth it")
 LEADS = Threshold(0.1, "share of a step in a pattern's phases: with less it is no verdict, whatever it promises")
 NOTICED = Threshold(1.02, "gain of faster kernels: with less, it is the host that takes the time")
 CHANGED = Threshold(1.005, "gain that a replay predicts: less is what it is off by without any change")
@@ -97,6 +98,7 @@ SAME_DATA = Threshold(0.95, "of what is computed that recurs: then it is the dat
 PADDING = Threshold(0.25, "share of a step that computes on padding: without it, 1.33x; less is usual")
 COSTLY_GRADIENT = Threshold(0.2, "share of a step that the gradient of one line takes: without it, 1.25x")
 HOOKED = Threshold(0.2, "share of a step in Python code that backward calls: without it, 1.25x")
+ATTENTION = Threshold(0.25, "share of the step in separate operators: a fused one gained 1.14 where it was 0.35")
 COPYING = Threshold(0.2, "share of a step in one line that only moves data: without it, 1.25x")
 GRADIENT_RATIO = Threshold(
     5.0, "times what the operators take: for products of matrices and convolutions it is 2, for normalisations up to 4"
@@ -140,6 +142,8 @@ GROWTH_POINTS = Threshold(8, "readings of memory: a slope through fewer says not
 GROWTH_BYTES = Threshold(24e6, "bytes a run must have grown by: less is an allocator settling (measured)")
 GROWTH_EXPLAINED = Threshold(0.3, "of the growth that the program was seen to hold: then it is no warm-up")
 DDP_BUCKET_BYTES = Threshold(4e6, "gradients of less fill no bucket: latency, not bandwidth, is what costs")
+VALIDATES = Threshold(0.3, "share of the step from which validation is worth a finding: some of it training needs")
+EVALUATES_BETWEEN = Threshold(0.5, "of validation's time that must lie between steps: a teacher is called within them")
 NOTABLE_CALLBACK = Threshold(0.05, "share of the step from which a callback is named in the evidence")
 
 # ------------------------------------------------------------ patterns, on the device

@@ -35,7 +35,7 @@ class StepSeries(msgspec.Struct, kw_only=True, frozen=True):
     phases_f4: Mapping[PhaseName, bytes]
     """Seconds of each step in each phase that occurs."""
     measured_u1: bytes
-    """1 for the steps that the report's figures rest on: warm, and undisturbed by unstall itself."""
+    """1 for the steps that the report's figures rest on: warm, and if others like them are, undisturbed."""
     gap_u1: bytes
     """1 for steps that hold an epoch boundary or validation."""
     first: int = 0

@@ -264,7 +264,7 @@ class Measurement(msgspec.Struct, frozen=True):
     sampling_failure: str | None = None
     nan_loss: bool = False
     disturbed: bool = False
-    """Too few steps were free of unstall's own sampling, so the others count as well."""
+    """Too few steps were free of unstall's own sampling, or none like the longest, so the others count as well."""
     gpu: Sequence[float] | None = None
     """Utilization of each device over the loop, 0..1; None where none was seen."""
     gpu_states: Sequence[GpuState | None] = ()

@@ -87,7 +87,11 @@ class Observation(msgspec.Struct, frozen=True):
     windows: Sequence[StackWindow] = msgspec.field(default_factory=list)
     """The stacks by when they were seen, and later ones: a long run is looked at again."""
     disturbed: Sequence[tuple[float, float]] = msgspec.field(default_factory=list)
-    """When unstall itself took time from the program: steps then are not timed."""
+    """When unstall itself, or Ctrl-Z, held the program up: steps then are not timed."""
+    sampled: Sequence[tuple[float, float]] = msgspec.field(default_factory=list)
+    """When stacks were sampled from outside, which slows the program a little: steps then are not timed if there are
+    others like them.
+    """
     sampling_failure: str | None = None
     stopped: bool = False
     """Ended by unstall after the steps asked for."""

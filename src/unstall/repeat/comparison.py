@@ -171,5 +171,7 @@ def _caveats(a: Archive, b: Archive, ratio: Ratio | None, noise: Noise | None, n
             )
     for archive in (a, b):
         if archive.measurement is not None and archive.measurement.disturbed:
-            caveats.append(f"{archive.report.run.id} was so short that steps with stack sampling had to count")
+            caveats.append(
+                f"{archive.report.run.id} was so short, or its steps so unlike, that those with stack sampling count"
+            )
     return caveats

@@ -264,7 +264,7 @@ def test_where_the_sampler_may_not_attach_the_program_samples_itself(program, tm
     assert program.tap.control != SAMPLE  # asked once
     seen = watch.finish()
     assert seen.sampling_failure == "not permitted"
-    assert seen.disturbed == [(1.0, 2.0)]
+    assert (seen.sampled, seen.disturbed) == ([(1.0, 2.0)], [])
     assert watch.sampler.closed
 
 

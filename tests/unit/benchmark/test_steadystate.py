@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unstall.benchmark.steadystate import measured, undisturbed, warmup_steps
+from unstall.benchmark.steadystate import measured, overlap, undisturbed, warmup_steps
 from unstall.benchmark.thresholds import FEWEST_UNDISTURBED
 
 durations = st.lists(st.floats(1e-6, 1e3), min_size=1, max_size=200).map(np.array)
@@ -90,3 +90,53 @@ def test_disturbed_steps_count_only_where_too_few_others_are():
     chosen, warmup, disturbed = measured(starts, ends, [(100.0, 118.0)])
     assert disturbed
     assert chosen.sum() == 20 - warmup
+
+
+def sampled_every_other_second(until):
+    """Windows as the sampler opens them."""
+    return [(100.5 + second, 101.5 + second) for second in range(0, int(until) + 2, 2)]
+
+
+@pytest.mark.parametrize("every, long_s", [(50, 0.9), (100, 2.5), (300, 3.0)])
+def test_long_steps_count_though_they_never_fit_between_two_windows(every, long_s):
+    steps = np.where(np.arange(1500) % every == every - 1, long_s, 0.01)
+    starts, ends = timeline(steps)
+    chosen, warmup, disturbed = measured(starts, ends, [], sampled_every_other_second(steps.sum()))
+    assert disturbed
+    assert steps[chosen].mean() == pytest.approx(steps[warmup:].mean(), rel=0.01)
+
+
+def test_steps_that_are_alike_are_left_out_where_stacks_are_sampled():
+    starts, ends = timeline(np.full(1500, 0.01))
+    windows = sampled_every_other_second(15)
+    chosen, warmup, disturbed = measured(starts, ends, [], windows)
+    assert not disturbed
+    assert chosen.tolist() == ((np.arange(1500) >= warmup) & undisturbed(starts, ends, windows)).tolist()
+
+
+def test_what_slows_all_sampled_steps_alike_does_not_make_them_count():
+    even = np.full(1500, 0.01)
+    starts, ends = timeline(even)
+    windows = sampled_every_other_second(20)
+    slower = np.where(undisturbed(starts, ends, windows), even, 1.15 * even)
+    starts, ends = timeline(slower)
+    assert not measured(starts, ends, [], windows)[2]
+
+
+def test_a_step_that_unstall_itself_made_long_never_counts():
+    steps = np.where(np.arange(1500) % 50 == 49, 0.9, 0.01)
+    steps[700] = 5.0
+    starts, ends = timeline(steps)
+    held_up = [(starts[700] + 0.01, ends[700])]
+    chosen, _, disturbed = measured(starts, ends, held_up, sampled_every_other_second(steps.sum()))
+    assert disturbed
+    assert not chosen[700]
+    assert chosen[749]
+
+
+@given(durations, st.lists(st.tuples(st.floats(0, 1e4), st.floats(0, 1e4)).map(sorted).map(tuple), max_size=5))
+def test_no_more_of_a_step_is_within_windows_than_it_lasts(steps, windows):
+    starts, ends = timeline(steps)
+    seconds = overlap(starts, ends, windows)
+    assert (seconds >= 0).all()
+    assert (seconds <= (ends - starts) * (1 + 1e-9) + 1e-9).all()

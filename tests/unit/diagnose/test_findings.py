@@ -102,7 +102,7 @@ def test_a_long_quiet_run_leaves_no_doubt():
         ({"other_cores": 7.0, "cores": 8.0}, "7.0 of 8 cores", True),
         ({"sampling_failure": "not permitted"}, "not permitted", False),
         ({"samples": []}, "few stack samples", False),
-        ({"disturbed": True}, "short run", False),
+        ({"disturbed": True}, "stack sampling had to be included", False),
     ],
 )
 def test_what_makes_a_verdict_less_sure_is_said_plainly(more, says, low):

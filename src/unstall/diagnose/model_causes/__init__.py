@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from unstall.diagnose.features import HostFeatures
+from unstall.diagnose.model_causes.attention import Attention
 from unstall.diagnose.model_causes.base import ModelCause, Suspects
 from unstall.diagnose.model_causes.copies import Copies
 from unstall.diagnose.model_causes.costly import Backward, IdleCores, Kernel, Layer, Update
@@ -10,7 +11,8 @@ from unstall.diagnose.model_causes.hooks import Hooks
 from unstall.diagnose.model_causes.wasted import Padding, Precision, UnusedGradients, Zeros
 
 _KINDS = (
-    Precision, UnusedGradients, Hooks, Padding, Zeros, Copies, Update, Backward, IdleCores, Kernel, Layer,
+    Precision, UnusedGradients, Hooks, Padding, Zeros, Copies, Update, Backward, IdleCores, Attention,
+    Kernel, Layer,
 )  # fmt: skip
 CAUSES: tuple[ModelCause, ...] = tuple(kind() for kind in _KINDS)
 

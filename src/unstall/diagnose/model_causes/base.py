@@ -7,6 +7,8 @@ from typing import ClassVar, NamedTuple
 import msgspec
 
 from unstall.child.seams import modules
+from unstall.child.user_files import is_program_file
+from unstall.diagnose.attention import WrittenOut, written_out
 from unstall.diagnose.copying import CopyingLine, copying_line
 from unstall.diagnose.dominant_module import dominant_module, own_share
 from unstall.diagnose.features import HostFeatures
@@ -31,12 +33,21 @@ class Suspects(NamedTuple):
     """A line that only moves data."""
     products: ZeroProducts | None
     """Products with zeros."""
+    attention: WrittenOut | None
+    """Attention in separate operators."""
 
     @classmethod
     def of(cls, host: HostFeatures) -> Suspects:
         """Those of a run."""
         products = host.measurement.zero_products if multiplies_zeros(host) else None
-        return cls(dominant_module(host), costly_gradient(host), host.own_update, copying_line(host), products)
+        return cls(
+            dominant_module(host),
+            costly_gradient(host),
+            host.own_update,
+            copying_line(host),
+            products,
+            written_out(host),
+        )
 
 
 class ModelCause:
@@ -62,9 +73,10 @@ class ModelCause:
 
     def culprit(self, host: HostFeatures, suspects: Suspects) -> Culprit | None:
         """Where it is: in the model, above all in the module that is out of proportion."""
-        in_model = host.blame.main_culprit(host.blame.of_model())
-        culprit = in_model or host.caller(modules.FORWARD, share=host.share(FORWARD.name))
         top = suspects.module
+        in_top = host.blame.within(top.file, top.line) if top is not None and is_program_file(top.file) else []
+        in_model = host.blame.main_culprit(in_top or host.blame.of_model())
+        culprit = in_model or host.caller(modules.FORWARD, share=host.share(FORWARD.name))
         if culprit is not None and top is not None:
             via = f"{top.name or 'the model'}: {top.type}({top.detail})"[:100]
             return msgspec.structs.replace(culprit, via=via)

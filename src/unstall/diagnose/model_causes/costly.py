@@ -10,6 +10,7 @@ from unstall.diagnose.dominant_module import own_share
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.model_causes.base import ModelCause, Suspects, share_of_forward
 from unstall.diagnose.patterns.base import BY_REWRITING, UsualRemedy
+from unstall.diagnose.placing import count
 from unstall.diagnose.thresholds import (
     DEAR_OPTIMIZER,
     IDLE_TEAM,
@@ -179,9 +180,17 @@ def _named(suspects: Suspects) -> str:
 
 
 def _module_s(host: HostFeatures, suspects: Suspects) -> float:
-    """Seconds a step of the module that is out of proportion."""
-    assert suspects.module is not None
-    return host.phase_s(FORWARD.name, BACKWARD.name) * own_share(host.measurement.modules, suspects.module)
+    """Seconds a step of the module that is out of proportion.
+
+    Its share of forward, or where its code is the program's and takes less of both passes, that: it may have no
+    gradient.
+    """
+    top = suspects.module
+    assert top is not None
+    share, samples = own_share(host.measurement.modules, top), host.blame.of_model()
+    if is_program_file(top.file) and (inside := count(host.blame.within(top.file, top.line))):
+        share = min(share, inside / count(samples))
+    return host.phase_s(FORWARD.name, BACKWARD.name) * share
 
 
 def _idle_cores(host: HostFeatures) -> float:

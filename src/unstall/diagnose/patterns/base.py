@@ -158,11 +158,11 @@ class Pattern:
         return finding.headroom
 
     def may_lead(self, finding: Finding, features: Features) -> bool:
-        """Whether it may be the verdict: its phases, where it is about any, hold a part of the step."""
+        """Whether it may be the verdict: the phases that it is about, if any, hold a part of the step."""
         host = features.host
         if host is None or features.device is not None or self.hides or not self.phases:
             return True
-        return host.share(*self.phases) >= LEADS
+        return host.share(*(finding.phases or self.phases)) >= LEADS
 
     def ceiling_range(self, finding: Finding, host: HostFeatures) -> tuple[float, float]:
         """The lowest and the highest ceiling that the run's own measurements allow, before chance and calibration."""

@@ -1,18 +1,18 @@
-"""callback-bound: logging, metrics, plots or checkpoints take much of the loop."""
+"""callback-bound: logging, metrics, plots, checkpoints or validation take much of the loop."""
 
 from __future__ import annotations
 
 from unstall.diagnose import source, vocabulary
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.own_threads import of_other_work
-from unstall.diagnose.patterns.base import Pattern, UsualRemedy, grows_by, name_of, of_step, part
+from unstall.diagnose.patterns.base import Pattern, UsualRemedy, at, grows_by, name_of, of_step, part
 from unstall.diagnose.placing import Placed
 from unstall.diagnose.source import SourceFunction
-from unstall.diagnose.thresholds import BLOCKED, NOTABLE_CALLBACK, SEEN
+from unstall.diagnose.thresholds import BLOCKED, EVALUATES_BETWEEN, NOTABLE_CALLBACK, SEEN, VALIDATES
 from unstall.records.observations import Frame
 from unstall.records.report import CallbackTime, Culprit, Finding
 from unstall.records.run import Utilization
-from unstall.records.vocabulary import CALLBACK
+from unstall.records.vocabulary import CALLBACK, ENV, VALIDATION
 from unstall.text.units import percent, seconds
 from unstall.threshold import Range
 
@@ -21,20 +21,24 @@ _ADVICE = {
     "plotting": "plot at the end of an epoch, or write the numbers and draw them later",
     "checkpoint": "save less often, or in the background (copy to the CPU, write from another thread)",
     "logging": "log every N steps, and buffer: no flush or fsync in the step",
+    "validation": "validate less often or on a part, in larger batches, and compute its metrics on whole arrays",
 }
+
+_VALIDATION = "validation"
 
 
 class CallbackBound(Pattern):
     """What is called around training costs more than it should."""
 
     name = "callback-bound"
-    brief = "logging, metrics, plots or checkpoints take much of the loop"
+    brief = "logging, metrics, plots, checkpoints or validation take much of the loop"
     doing = ((CALLBACK.name, "logs, plots or writes checkpoints"),)
-    causes = ("metrics", "logging", "plotting", "checkpoint")
+    causes = ("metrics", "logging", "plotting", "checkpoint", _VALIDATION)
     phases = (CALLBACK.name,)
     advice = "do it every N steps, or in a thread of its own"
     by_hand = (
         ("checkpoint", "save less often, or copy the state and write it in a background thread"),
+        (_VALIDATION, "validate less often, on fewer samples, or in larger batches"),
         (None, "do it less often, once an epoch, or in a background thread that gets copies"),
     )
     calibration = (
@@ -51,11 +55,17 @@ class CallbackBound(Pattern):
     )
     usual_remedies = (
         ("checkpoint", UsualRemedy("saving less often", Range(0.0, 0.1, 0.5, "one save in ten stays"))),
+        (
+            _VALIDATION,
+            UsualRemedy("a cheaper validation", Range(0.0, 0.3, 0.95, "less often, or batched: what of it is needed")),
+        ),
         (None, UsualRemedy("doing it every ten steps", Range(0.0, 0.1, 0.3, "one turn in ten stays"))),
     )
 
     def on_host(self, host: HostFeatures) -> Finding | None:
-        """By the time in known callbacks, and in code that the samples show to be one."""
+        """By the time in known callbacks, and in code that the samples show to be one; or in validation."""
+        if host.phase_s(VALIDATION.name) > host.phase_s(CALLBACK.name) and _validates(host):
+            return self._in_validation(host)
         taken_s = host.phase_s(CALLBACK.name)
         lost_s, more_evidence, more_advice = of_other_work(host, taken_s)
         headroom = host.headroom_without(taken_s + lost_s)
@@ -86,10 +96,37 @@ class CallbackBound(Pattern):
             advice=[_advice(host, cause, culprit), *more_advice],
         )
 
+    def _in_validation(self, host: HostFeatures) -> Finding:
+        taken_s, share = host.phase_s(VALIDATION.name), host.share(VALIDATION.name)
+        between = host.measurement.between
+        times = between.count if between is not None else 0
+        return self.finding(
+            cause=_VALIDATION,
+            culprit=host.blame.main_culprit(host.blame.in_phase(VALIDATION.name)),
+            share=share,
+            phases=(VALIDATION.name,),
+            headroom=host.headroom_without(taken_s),
+            evidence=[f"{of_step(share, taken_s)} on average, is validation, {times:,} times between steps"],
+            advice=[_ADVICE[_VALIDATION]],
+        )
+
     def sentence(self, finding: Finding, use: Utilization) -> str:
         """Names the callback, or what callbacks are."""
+        if finding.cause == _VALIDATION:
+            return f"{part(finding)} goes into validation{at(finding.culprit, ', above all in ')}"
         what = name_of(finding.culprit) or "logging, metrics, plots or checkpoints"
         return f"{part(finding)} goes into {what}"
+
+
+def _validates(host: HostFeatures) -> bool:
+    """Whether much of the loop is an evaluation that recurs between training steps.
+
+    Calls of a model without gradients may also be a teacher's, in every step, or a policy's that acts.
+    """
+    between = host.measurement.between
+    if between is None or host.phase_s(ENV.name) or host.share(VALIDATION.name) < VALIDATES:
+        return False
+    return between.mean_s >= EVALUATES_BETWEEN * host.attributed.get(VALIDATION.name, 0.0)
 
 
 def _costliest(host: HostFeatures) -> list[CallbackTime]:

@@ -12,6 +12,7 @@ from unstall.diagnose import claims
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.lower_precision import by_bfloat16
 from unstall.diagnose.model_causes import CAUSES, find
+from unstall.diagnose.model_causes.attention import Attention
 from unstall.diagnose.model_causes.base import Suspects
 from unstall.diagnose.patterns.base import BY_REWRITING, Features, Pattern, UsualRemedy, at, of_step, part, worth
 from unstall.diagnose.ranks import waits_unrecorded
@@ -25,6 +26,7 @@ from unstall.diagnose.thresholds import (
     OUTRANKS_GROWTH,
     TIE,
     WORTH,
+    WORTH_A_LINE,
 )
 from unstall.records.report import Finding, NextStep
 from unstall.records.run import Utilization
@@ -143,6 +145,8 @@ class ComputeBound(Pattern):
         if finding.cause == "threads":
             # How operators scale is a guess, so that what was timed and is worth fixing comes first.
             return min(gain, max(TIE * WORTH, finding.expected_gain.low if finding.expected_gain else 1.0))
+        if finding.cause == Attention.name and gain >= WORTH_A_LINE:
+            return max(gain, TIE * WORTH)
         most = OUTRANKS_GROWTH if host.model_s > MOSTLY_MODEL * host.step_s else WORTH
         # A layer takes most of the time in a model of many tiny operators, too, and these say more.
         return min(gain, most / (TIE**2 if finding.cause in ("model", "kernel") else TIE))

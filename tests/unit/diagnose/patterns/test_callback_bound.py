@@ -7,11 +7,13 @@ from factory import (
     CALL,
     Source,
     lib,
+    measurement,
     stack,
 )
-from patterncase import TRAINING, check, match
+from patterncase import TRAINING, check, host_findings, match
 
 from unstall.records.report import CallbackTime
+from unstall.records.run import Between
 
 
 @pytest.mark.parametrize(
@@ -77,3 +79,37 @@ def test_a_callback_that_compresses_the_models_state_is_a_checkpoint(tmp_path, s
     samples = [stack(code.at("main", "# save"), code.at("save", "# write"), lib("numpy/core.py", "compress"))]
     finding = check(match("callback-bound", {**TRAINING, "other": 0.1}, samples=samples), "callback-bound")
     assert (finding.cause, finding.culprit.function) == (cause, "History.save")
+
+
+def evaluating(share, between_share, **more):
+    """A loop that spends a share of its step in validation, most of it between steps."""
+    step = {"forward": 0.02, "backward": 0.02, "validation": 0.04 * share / (1 - share), **more.pop("phases", {})}
+    each = between_share * step["validation"]
+    return step, {"between": Between(mean_s=each, each_s=each * 100, count=12), **more}
+
+
+def test_callback_bound_by_validation_between_steps(code):
+    samples = [
+        stack(code.at("main", "# call suppress"), code.at("suppress", "# suppress"), count=60),
+        stack(code.at("main", "# model"), CALL),
+    ]
+    phases, more = evaluating(0.6, 1.0, samples=samples)
+    finding = check(match("callback-bound", phases, **more), "callback-bound")
+    assert (finding.cause, finding.phases) == ("validation", ("validation",))
+    assert any("12 times between steps" in line for line in finding.evidence)
+    verdict, *_ = host_findings(measurement(phases, **more))
+    assert (verdict.pattern, verdict.cause) == ("callback-bound", "validation")
+    assert "goes into validation" in verdict.summary
+
+
+@pytest.mark.parametrize(
+    "share, between_share, more",
+    [
+        (0.2, 1.0, {}),  # some of it training needs
+        (0.6, 0.1, {}),  # a teacher, called within each step
+        (0.6, 1.0, {"phases": {"env": 0.001}}),  # a policy that acts
+    ],
+)
+def test_what_is_called_without_gradients_is_not_all_validation(share, between_share, more):
+    phases, more = evaluating(share, between_share, **more)
+    assert match("callback-bound", phases, **more) is None

@@ -6,11 +6,13 @@ import msgspec
 import pytest
 from factory import (
     BACKWARD,
+    CALL,
     STEP,
     Source,
+    measurement,
     stack,
 )
-from patterncase import check, match, module, training_sites
+from patterncase import check, host_findings, match, module, training_sites
 
 from unstall.records.measurements import (
     LoaderMeasurement,
@@ -183,3 +185,77 @@ def test_an_even_model_at_a_good_rate_is_not_compute_bound():
     modules = [module(f"layer{n}", "Linear", 0.1, file="/env/site-packages/torch/linear.py") for n in range(8)]
     model = ModelMeasurement(threads=4, dtype="torch.float32", flops=6e9, peak_flops=1e11, flops_coverage=1.0)
     assert match("compute-bound", modules=modules, model=model) is None
+
+
+def test_the_culprit_lies_in_the_layer_out_of_proportion_and_a_layer_without_a_gradient_costs_forward_only(tmp_path):
+    text = "class Equalize:\n    def forward(self, x):\n        return histogram(x)  # hist\n\n"
+    text += "def histogram(x):\n    return x.sort()  # sort\n\n"
+    text += "model(equalize(x))  # augment\nmodel(x)  # model\n"
+    net = Source(tmp_path / "net.py", text)
+    inside = [net.at("<module>", "# augment"), CALL, net.at("forward", "# hist"), net.at("histogram", "# sort")]
+    samples = [stack(*inside, count=40), stack(net.at("<module>", "# model"), CALL, count=10)]
+    samples += [stack(net.at("<module>", "# model"), BACKWARD, count=50)]
+    lines = [
+        OperatorLine((net.at("<module>", "# augment"), net.at("forward", "# hist")), 4.0, 0.0),
+        OperatorLine((net.at("<module>", "# model"),), 1.0, 1.0, "ConvolutionBackward0"),
+    ]
+    modules = [module("", "Equalize", 0.8, file=net.file), module("a", "Norm", 0.1), module("b", "Norm", 0.1)]
+    modules[0] = msgspec.structs.replace(modules[0], line=net.line("def forward"))
+    finding = match(
+        "compute-bound",
+        {"forward": 0.05, "backward": 0.05},
+        model=ModelMeasurement(threads=4),
+        modules=modules,
+        samples=samples,
+        operators=lines,
+    )
+    assert (finding.cause, finding.culprit.function) == ("model", "histogram")
+    assert finding.headroom == pytest.approx(1 / (1 - 0.4), rel=0.05)
+
+
+ATTENTION = """
+    class Attention:
+        def forward(self, q, k, v):
+            scores = q @ k.transpose(-2, -1)  # scores
+            scores = scores.masked_fill(self.mask, -1e9)  # mask
+            weights = scores.softmax(-1)  # softmax
+            y = weights @ v  # sum
+            return self.out(y)  # out
+"""
+
+
+@pytest.mark.parametrize(
+    "nodes, share, found",
+    [
+        ({"scores": "BmmBackward0", "softmax": "SoftmaxBackward0", "sum": "BmmBackward0"}, 0.5, True),
+        ({"scores": "BmmBackward0", "softmax": "SoftmaxBackward0", "sum": "BmmBackward0"}, 0.1, False),
+        ({"scores": "BmmBackward0", "softmax": "ReluBackward0", "sum": "BmmBackward0"}, 0.5, False),
+        ({"softmax": "SoftmaxBackward0", "sum": "BmmBackward0", "out": "BmmBackward0"}, 0.5, False),
+        ({"scores": "MulBackward0", "softmax": "SoftmaxBackward0", "sum": "SumBackward0"}, 0.5, False),
+    ],
+)
+def test_compute_bound_by_attention_in_separate_operators(tmp_path, nodes, share, found):
+    net = Source(tmp_path / "net.py", ATTENTION)
+    part = share / (len(nodes) + 1)
+    lines = [OperatorLine((net.at("forward", f"# {mark}"),), part, part, node) for mark, node in nodes.items()]
+    lines += [OperatorLine((net.at("forward", "# mask"),), part, part, "MaskedFillBackward0")]
+    lines += [OperatorLine((Frame("forward", "mlp.py", 3),), 1 - share, 1 - share, "AddmmBackward0")]
+    finding = match(
+        "compute-bound", {"forward": 0.05, "backward": 0.05}, model=ModelMeasurement(threads=4), operators=lines
+    )
+    assert (finding is not None and finding.cause == "attention") is found
+    if found:
+        assert finding.culprit.function == "Attention.forward"
+        assert finding.headroom == pytest.approx(1 / (1 - share))
+
+
+def test_a_cure_of_one_line_leads_though_it_gains_little(tmp_path):
+    net = Source(tmp_path / "net.py", ATTENTION)
+    marks = {"scores": "BmmBackward0", "softmax": "SoftmaxBackward0", "sum": "BmmBackward0"}
+    lines = [OperatorLine((net.at("forward", f"# {mark}"),), 0.12, 0.12, node) for mark, node in marks.items()]
+    lines += [OperatorLine((Frame("forward", "mlp.py", 3),), 0.64, 0.64, "AddmmBackward0")]
+    good = {"threads": 4, "flops": 5e9, "peak_flops": 1e11, "flops_coverage": 1.0, "batch_size": 32}
+    verdict, *_ = host_findings(
+        measurement({"forward": 0.05, "backward": 0.05}, model=ModelMeasurement(**good), operators=lines)
+    )
+    assert (verdict.pattern, verdict.cause) == ("compute-bound", "attention")
