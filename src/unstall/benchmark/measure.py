@@ -136,6 +136,7 @@ def measure(
         compiled_frames=compiled_frames(main.facts.get("compiled", [])),
         gc_s=_seam_seconds(main, loop, chosen, COLLECTION.event),
         memory=_memory(main, loop, chosen, observation),
+        before_loop=observation.before_loop,
         samples=observation.samples or _own_samples(looping),
         sites=sites,
         plugins=main.plugins,

@@ -101,6 +101,7 @@ class Session:
             points=self.resources.points,
             machine=self.resources.machine,
             samples=sampler.samples if sampler else [],
+            before_loop=sampler.before if sampler else [],
             windows=sampler.stacks if sampler else [],
             disturbed=self.disturbed,
             sampled=sampler.windows if sampler else [],

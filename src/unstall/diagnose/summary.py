@@ -12,6 +12,7 @@ from unstall.diagnose.gpu_clocks import held_back
 from unstall.diagnose.gpu_windows import GpuWindow
 from unstall.diagnose.overview import RunContext, info, without_steps
 from unstall.diagnose.patterns.base import Features
+from unstall.diagnose.set_up import startup
 from unstall.records.experiments import Ceiling
 from unstall.records.measurements import Measurement
 from unstall.records.report import Finding, ModuleTime, Report
@@ -68,7 +69,7 @@ def report(run: RunContext, measurement: Measurement | None, window: GpuWindow |
         spans=measurement.spans,
         callbacks=measurement.callbacks,
         compiled=compiled.explained(measurement.compiled_frames),
-        startup=measurement.startup,
+        startup=startup(measurement),
         generation=generation,
         communication=ranks.communication(measurement),
         trace=window.figures,

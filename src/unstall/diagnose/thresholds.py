@@ -142,6 +142,7 @@ GROWTH_POINTS = Threshold(8, "readings of memory: a slope through fewer says not
 GROWTH_BYTES = Threshold(24e6, "bytes a run must have grown by: less is an allocator settling (measured)")
 GROWTH_EXPLAINED = Threshold(0.3, "of the growth that the program was seen to hold: then it is no warm-up")
 DDP_BUCKET_BYTES = Threshold(4e6, "gradients of less fill no bucket: latency, not bandwidth, is what costs")
+SET_UP = Threshold(0.3, "share of the time before the first step from which the function that holds it is named")
 VALIDATES = Threshold(0.3, "share of the step from which validation is worth a finding: some of it training needs")
 EVALUATES_BETWEEN = Threshold(0.5, "of validation's time that must lie between steps: a teacher is called within them")
 NOTABLE_CALLBACK = Threshold(0.05, "share of the step from which a callback is named in the evidence")

@@ -245,6 +245,8 @@ class Measurement(msgspec.Struct, frozen=True):
     """The functions that torch.compile met in the whole run."""
     gc_s: float = 0.0
     memory: MemoryMeasurement = msgspec.field(default_factory=MemoryMeasurement)
+    before_loop: Sequence[StackSample] = ()
+    """Stacks of the set-up, imports included."""
     samples: Sequence[StackSample] = msgspec.field(default_factory=list)
     sites: Sequence[SeamSite] = msgspec.field(default_factory=list)
     plugins: Plugins = Plugins()

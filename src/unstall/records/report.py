@@ -222,6 +222,8 @@ class Startup(msgspec.Struct, kw_only=True, frozen=True):
     warmup_s: float
     epoch_gaps_s: float
     after_last_step_s: float
+    set_up: LineTime | None = None
+    """The function that holds the time before the first batch, and its share of that; None where none does."""
 
 
 class Report(msgspec.Struct, kw_only=True, frozen=True):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from unstall.records.communication import GroupCommunication, RankCommunication
 from unstall.records.compiled import CompiledFrame
-from unstall.records.report import PhaseTime, Report
+from unstall.records.report import LineTime, PhaseTime, Report
 from unstall.records.run import Between, RunInfo, Throughput, Utilization
 from unstall.report import wording
 from unstall.report.thresholds import NOTABLE_BYTES, NOTABLE_CORES, NOTABLE_PART, NOTABLE_S, NOTABLE_SHARE, NOTABLE_SKEW
@@ -77,13 +77,13 @@ def training_step_s(speed: Throughput) -> float:
 
 def between_steps(between: Between) -> str:
     """As "between steps: evaluate, train.py:80, 4 times 2.1 s, 33 ms a step"."""
-    named = (
-        f"{sanitize_line(between.function)}, {sanitize_line(PurePath(between.file).name)}:{between.line}, "
-        if between.file
-        else ""
-    )
+    named = f"{_place(between)}, " if between.file else ""
     times = f"{between.count} {_plural('time', between.count)} {units.seconds(between.each_s)}"
     return f"between steps: {named}{times}, {units.seconds(between.mean_s)} a step"
+
+
+def _place(line: LineTime | Between) -> str:
+    return f"{sanitize_line(line.function)}, {sanitize_line(PurePath(line.file).name)}:{line.line}"
 
 
 def throughput(report: Report) -> list[str]:
@@ -299,7 +299,10 @@ def startup(report: Report) -> list[str]:
         (times.after_last_step_s, "after the last step"),
     )
     least = max(NOTABLE_S, NOTABLE_SHARE * report.run.duration_s)
-    return [f"{units.seconds(t)} {span}" for t, span in spans if units.known(t) and t >= least]
+    phrases = [f"{units.seconds(t)} {span}" for t, span in spans if units.known(t) and t >= least]
+    if times.set_up is not None and times.before_first_batch_s >= least:
+        phrases.insert(1, f"{units.percent(times.set_up.share)} of that in {_place(times.set_up)}")
+    return phrases
 
 
 def _of_cores(info: RunInfo) -> str:

@@ -239,7 +239,7 @@ class Sampler:
         self.failure, self.done = failure, done
         self.enabled, self.process_pid = False, None
         self.samples, self.windows, self.main_samples = [], [(1.0, 2.0)], 0
-        self.stacks = []
+        self.stacks, self.before = [], []
         self.closed = False
 
     forget = sampler_module.Sampler.forget
@@ -316,7 +316,8 @@ def test_a_window_that_the_loop_begins_in_does_not(program, tmp_path, clock):
     watch.poll()  # the second one ends
     for _ in range(2):
         watch.poll()
-    assert watch.finish().samples == [3]
+    seen = watch.finish()
+    assert (seen.samples, seen.before_loop) == ([3], [1, 2])
 
 
 def test_a_program_without_steps_is_sampled_all_the_same(program, tmp_path, clock):

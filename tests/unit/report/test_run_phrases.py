@@ -116,3 +116,14 @@ def test_only_notable_gaps_are_told(input_bound: r.Report) -> None:
         "900 ms starting workers",
         "1.2 s warming up",
     ]
+
+
+def test_the_function_that_holds_the_set_up_is_told(input_bound: r.Report) -> None:
+    line = r.LineTime(function="make_samples", file="/w/rnn.py", line=160, share=0.672)
+    report = changed(input_bound, startup__set_up=line)
+    assert run_phrases.startup(report)[:2] == [
+        "2.1 s before the first batch",
+        "67 % of that in make_samples, rnn.py:160",
+    ]
+    short = changed(input_bound, startup__set_up=line, startup__before_first_batch_s=0.1)
+    assert not any("make_samples" in phrase for phrase in run_phrases.startup(short))
