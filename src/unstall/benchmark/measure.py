@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,9 +25,9 @@ from unstall.benchmark.phases import mean_phases, unhindered
 from unstall.benchmark.reader import ProcessRecording
 from unstall.benchmark.resources import cpu_between, growth, other_cores
 from unstall.benchmark.slowing import slowing
-from unstall.benchmark.stacks import with_main_threads
+from unstall.benchmark.stacks import merge, with_main_threads
 from unstall.benchmark.steps import Loop, driving_threads, find_loop, main_spans
-from unstall.benchmark.thresholds import MEMORY_POINTS
+from unstall.benchmark.thresholds import FEWEST_IN_LOOP, MEMORY_POINTS
 from unstall.benchmark.zero_products import zero_products
 from unstall.child.seams.callbacks import CALLBACK
 from unstall.child.seams.collector import COLLECTION
@@ -37,7 +38,7 @@ from unstall.records.measurements import (
     MemoryMeasurement,
     SeamSite,
 )
-from unstall.records.observations import Frame, Observation, ResourcePoint, StackSample
+from unstall.records.observations import Frame, Observation, ResourcePoint, StackSample, StackWindow
 from unstall.records.report import SpanTime, Startup
 from unstall.records.run import StepTime
 from unstall.records.vocabulary import is_seam
@@ -136,8 +137,9 @@ def measure(
         compiled_frames=compiled_frames(main.facts.get("compiled", [])),
         gc_s=_seam_seconds(main, loop, chosen, COLLECTION.event),
         memory=_memory(main, loop, chosen, observation),
-        before_loop=observation.before_loop,
-        samples=observation.samples or _own_samples(looping),
+        before_loop=_sampled(observation.before_loop, until=float(loop.starts[0])),
+        after_loop=_sampled(observation.windows, since=float(loop.ends[-1])),
+        samples=_in_loop(observation, float(loop.ends[-1])) or _own_samples(looping),
         sites=sites,
         plugins=main.plugins,
         envs=acting.environments(main),
@@ -189,6 +191,19 @@ def _looks(main: ProcessRecording) -> list[tuple[float, float]]:
     """When operators were counted, or the GPU was profiled."""
     facts = main.facts.get("window", [])
     return [(fact["began"], fact["ended"]) for fact in facts if fact.get("what") in ("flops", "gpu")]
+
+
+def _sampled(windows: Sequence[StackWindow], since: float = -math.inf, until: float = math.inf) -> list[StackSample]:
+    """The stacks of the windows that lie in this stretch of time."""
+    return merge(sample for window in windows if since < window.middle <= until for sample in window.samples)
+
+
+def _in_loop(observation: Observation, end: float) -> Sequence[StackSample]:
+    """All stacks but those after the last step; all of them where the loop was too short for others."""
+    if all(window.middle <= end for window in observation.windows):
+        return observation.samples
+    before = _sampled(observation.windows, until=end)
+    return before if sum(sample.count for sample in before) >= FEWEST_IN_LOOP else observation.samples
 
 
 def _own_samplings(main: ProcessRecording) -> list[tuple[float, float]]:

@@ -85,8 +85,8 @@ class Sampler:
         """What was seen so far, equal stacks summed; idle library threads left out."""
         self.stacks: list[StackWindow] = []
         """What each window saw. After the budget is met, there is one more each time that the run is twice as old."""
-        self.before: list[StackSample] = []
-        """What was seen until it was told to begin anew."""
+        self.before: list[StackWindow] = []
+        """What each window saw until it was told to begin anew."""
         self.main_samples = 0
         """How often the main thread that was seen most often was seen."""
         self.done = False
@@ -136,7 +136,7 @@ class Sampler:
 
     def forget(self) -> None:
         """Begin anew: what was seen so far is not of the loop."""
-        self.before = [*self.before, *self.samples]
+        self.before = [*self.before, *self.stacks]
         self.samples, self.stacks, self.main_samples, self.done = [], [], 0, False
 
     def _may_begin(self, now: float) -> bool:

@@ -103,6 +103,7 @@ SAMPLES_PER_CORE: Annotated[
     "of all processes together for each core there is: of half a millisecond each (measured, with eight loader "
     "workers), they take a fifteenth of the cores while a window lasts",
 ] = 125
+FEWEST_IN_LOOP: Annotated[Samples, "of the loop: with fewer, those after its last step count as well"] = 20
 SAMPLE_ATTEMPTS: Annotated[int, "failures in a row", "a process that is just starting cannot be read yet"] = 3
 SAMPLER_STOP_S: Annotated[Seconds, "for py-spy to end: it writes its file within milliseconds of a SIGINT"] = 2.0
 SAMPLES_WANTED: Annotated[Samples, "for a culprit, before a run is stopped after its steps"] = 120

@@ -58,10 +58,15 @@ def _counts(iterable: ast.expr) -> bool:
 
 
 def _reaches(loop: ast.stmt, line: int, call_line: int) -> bool:
-    """Whether what the statement on a line assigns is used by the one on the later line, directly or through others."""
+    """Whether what the statement on a line assigns is used by the one on the later line, directly or through others.
+
+    What is called is not worked on: a model that is copied in each step is no batch.
+    """
     carried: set[str] = set()
+    called = {getattr(node.func, "id", "") for node in ast.walk(loop) if isinstance(node, ast.Call)}
     for first, last, parts in sorted(_statements(loop), key=lambda statement: statement[0]):
         names = [node for part in parts for node in ast.walk(part) if isinstance(node, ast.Name)]
+        names = [name for name in names if name.id not in called]
         reads = any(name.id in carried for name in names if isinstance(name.ctx, ast.Load))
         if first <= call_line <= last:
             return reads

@@ -41,8 +41,15 @@ _STORAGE_LIBRARIES = re.compile(
     r"|[/\\](_?io|os|codecs)\.py$|[/\\]numpy[/\\]lib[/\\](_?format|_?npyio)"
 )
 
+_OF_MATHEMATICS = (
+    r"(prob\w*|softmax|sum(exp)?|lik\w*|partition\w*|potential\w*|marginal\w*|det\w*|sigmoid|densit\w+|posterior\w*|"
+    r"prior\w*|evidence|odds|ratios?|std|var|variance|scale|alpha|pi|p|q|z|mel|gamma|cosh|cdf|pdf|pmf)(_|\.|$)"
+)
+"""What follows "log" where it is the logarithm."""
 _CALLBACK_WORDS = re.compile(
-    r"(^|[._])_?(log|logs|logger|logging|metric|metrics|plot|plots|plotting|draw|render|figure|checkpoint\w*|ckpt|save|saves|"
+    r"(^|[._])_?(log(?!_?"
+    + _OF_MATHEMATICS
+    + r")|logs|logger|logging|metric|metrics|plot|plots|plotting|draw|render|figure|checkpoint\w*|ckpt|save|saves|"
     r"dump|report|monitor|summar\w+|track|tracker|record|callback\w*|on_(train|batch|step|epoch)\w*|evaluate|evaluation|"
     r"accuracy|auc|f1|confusion\w*|score|scores|visuali[sz]e\w*|histogram\w*|statistics|stats|progress|telemetry|audit|"
     r"journal|history|dashboard|snapshot|export|write|print)(_|\.|$)",

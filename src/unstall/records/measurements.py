@@ -247,6 +247,8 @@ class Measurement(msgspec.Struct, frozen=True):
     memory: MemoryMeasurement = msgspec.field(default_factory=MemoryMeasurement)
     before_loop: Sequence[StackSample] = ()
     """Stacks of the set-up, imports included."""
+    after_loop: Sequence[StackSample] = ()
+    """Those after the last step."""
     samples: Sequence[StackSample] = msgspec.field(default_factory=list)
     sites: Sequence[SeamSite] = msgspec.field(default_factory=list)
     plugins: Plugins = Plugins()

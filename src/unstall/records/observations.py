@@ -84,8 +84,8 @@ class Observation(msgspec.Struct, frozen=True):
     points: Sequence[ResourcePoint] = msgspec.field(default_factory=list)
     machine: Sequence[MachinePoint] = msgspec.field(default_factory=list)
     samples: Sequence[StackSample] = msgspec.field(default_factory=list)
-    before_loop: Sequence[StackSample] = msgspec.field(default_factory=list)
-    """Stacks before the first step, from the third second on."""
+    before_loop: Sequence[StackWindow] = msgspec.field(default_factory=list)
+    """Those before the loop, from the third second on; the last may be of its first steps."""
     windows: Sequence[StackWindow] = msgspec.field(default_factory=list)
     """The stacks by when they were seen, and later ones: a long run is looked at again."""
     disturbed: Sequence[tuple[float, float]] = msgspec.field(default_factory=list)

@@ -224,6 +224,8 @@ class Startup(msgspec.Struct, kw_only=True, frozen=True):
     after_last_step_s: float
     set_up: LineTime | None = None
     """The function that holds the time before the first batch, and its share of that; None where none does."""
+    wind_up: LineTime | None = None
+    """The same of the time after the last step."""
 
 
 class Report(msgspec.Struct, kw_only=True, frozen=True):

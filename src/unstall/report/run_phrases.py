@@ -292,16 +292,18 @@ def startup(report: Report) -> list[str]:
     if times is None:
         return []
     spans = (
-        (times.before_first_batch_s, "before the first batch"),
-        (times.worker_start_s, "starting workers"),
-        (times.warmup_s, "warming up"),
-        (times.epoch_gaps_s, "between epochs"),
-        (times.after_last_step_s, "after the last step"),
+        (times.before_first_batch_s, "before the first batch", times.set_up),
+        (times.worker_start_s, "starting workers", None),
+        (times.warmup_s, "warming up", None),
+        (times.epoch_gaps_s, "between epochs", None),
+        (times.after_last_step_s, "after the last step", times.wind_up),
     )
     least = max(NOTABLE_S, NOTABLE_SHARE * report.run.duration_s)
-    phrases = [f"{units.seconds(t)} {span}" for t, span in spans if units.known(t) and t >= least]
-    if times.set_up is not None and times.before_first_batch_s >= least:
-        phrases.insert(1, f"{units.percent(times.set_up.share)} of that in {_place(times.set_up)}")
+    phrases = []
+    for t, span, line in spans:
+        if units.known(t) and t >= least:
+            phrases.append(f"{units.seconds(t)} {span}")
+            phrases += [f"{units.percent(line.share)} of that in {_place(line)}"] if line is not None else []
     return phrases
 
 

@@ -10,7 +10,7 @@ from spanfactory import Recording, train, train_step
 
 from unstall.benchmark.measure import measure
 from unstall.child.layout import MODULE, NOGRAD
-from unstall.records.observations import Frame, MachinePoint, Observation, ResourcePoint, StackSample
+from unstall.records.observations import Frame, MachinePoint, Observation, ResourcePoint, StackSample, StackWindow
 
 
 def seen(recording, *, cpu=None, rss=None, delay=0.0, busy=1.0, pids=None, gpu=(), **more):
@@ -411,3 +411,8 @@ def test_environment_loops_know_how_many_environments_a_step_has(envs):
         r.do("~env.step", 0.004)
     m = run(r).measurement
     assert (m.kind, m.envs) == ("env", envs)
+
+
+def test_stacks_of_the_set_up_are_those_of_windows_before_the_first_step():
+    seen = [StackWindow(when, [StackSample(100, "MainThread", (), count)]) for when, count in ((990.0, 7), (1001.0, 9))]
+    assert [sample.count for sample in run(training(40), before_loop=seen).measurement.before_loop] == [7]

@@ -29,6 +29,12 @@ def forever(model, store):
         log(x)  # log
         loss(model(x), y)  # forever
 
+def adapt(model, store):
+    for step in range(100):
+        learner = model.clone()  # clone
+        chunk = store.draw(step)  # chunk
+        learner.learn(loss(learner(chunk.float())))  # adapted
+
 def train_step(model):
     x = make()  # alone
     return model(x)  # in no loop
@@ -52,6 +58,8 @@ def code(tmp_path):
         ("# close", "# counted", False),
         ("# next", "# forever", True),
         ("# log", "# forever", False),
+        ("# clone", "# adapted", False),
+        ("# chunk", "# adapted", True),
         ("# alone", "# in no loop", False),
     ],
 )

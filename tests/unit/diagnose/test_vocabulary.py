@@ -12,7 +12,7 @@ from unstall.records.observations import Frame
 @pytest.mark.parametrize(
     "name",
     [
-        "log_metrics", "Trainer.log", "plot_losses", "save_checkpoint", "TensorBoardLogger.write_row",
+        "log_metrics", "log_params", "log_summary", "Trainer.log", "plot_losses", "save_checkpoint", "TensorBoardLogger.write_row",
         "evaluate_everything", "on_train_batch_end", "ConfusionMeter.update", "compute_accuracy", "draw_boxes",
         "dump_state", "PrintCallback.__call__", "print_progress", "report",
         "RunJournal.add",
@@ -23,8 +23,12 @@ def test_names_that_say_logging_plotting_measuring_or_saving(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["forward", "preprocess", "normalize", "train_one_epoch", "login", "dialog_turn", "main"]
-)
+    "name",
+    [
+        "forward", "preprocess", "normalize", "train_one_epoch", "login", "dialog_turn", "main",
+        "Categorical.log_prob", "LinearChain.log_partition", "log_softmax", "log_sum_exp", "Flow.log_det_jacobian",
+    ],
+)  # fmt: skip
 def test_names_that_say_none_of_it(name):
     assert not v.names_callback(name)
 
