@@ -53,6 +53,7 @@ def main() -> int:
     parser.add_argument("folders", type=Path, nargs="?", help="holds the repositories, named owner+name")
     parser.add_argument("--commands", action="store_true", help="print how to get them, and stop")
     parser.add_argument("--only", help="names of cases, with commas between")
+    parser.add_argument("--keep-gains", action="store_true", help="do not time again what --rows has the gain of")
     parser.add_argument("--no-optimize", dest="optimize", action="store_false")
     parser.add_argument("--budget", default="3m", help="of unstall optimize")
     parser.add_argument("--rows", type=Path, help="a JSON file that keeps the rows")
@@ -71,7 +72,7 @@ def main() -> int:
             print(f"{case.name}: no {repository}; `python bench/real.py --commands` says how to get it")
             continue
         try:
-            rows[case.name] = measured(case, repository, options)
+            rows[case.name] = measured(case, repository, options, rows.get(case.name, ()))
         except DoesNotRun as error:
             print(error, file=sys.stderr)
             failed = True
@@ -109,16 +110,22 @@ def commands() -> list[str]:
     return lines
 
 
-def measured(case: Case, repository: Path, options: argparse.Namespace) -> list[Row]:
-    """Both layouts of a case."""
+def measured(case: Case, repository: Path, options: argparse.Namespace, earlier: Sequence[Row] = ()) -> list[Row]:
+    """Both layouts of a case. ``earlier``: its rows of another sitting; what the fix gains may be kept of them."""
     changed = changed_functions(repository, case)
     with tempfile.TemporaryDirectory() as folder:
         before, after = Path(folder) / "before", Path(folder) / "after"
         export(repository, case, case.before, before)
         export(repository, case, case.fixed_in, after)
         layouts = [Layout(case, name, Path(folder)) for name in LAYOUTS]
-        gain = speedup(layouts[-1], before, after)
-        return [row_of(layout, before, changed, gain, options) for layout in layouts]
+        kept = earlier if options.keep_gains else ()
+        gain = kept[0].gain if kept else speedup(layouts[-1], before, after)
+        rows = [row_of(layout, before, changed, gain, options) for layout in layouts]
+        for row, old in zip(rows, kept):
+            row.timed = old.timed or old.version
+            if not options.optimize:
+                row.reached, row.kept, row.tried = old.reached, old.kept, old.tried
+        return rows
 
 
 class Layout:
@@ -204,6 +211,7 @@ def row_of(layout: Layout, tree: Path, changed: Places, gain: float, options: ar
         else None,
         confidence=verdict.get("confidence") or "",
         gain=gain,
+        timed=sitting()[0],
         expected=verdict.get("expected_gain") or {},
     )
     if options.optimize and layout.name == "checkout":

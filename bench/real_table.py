@@ -51,6 +51,8 @@ class Row:
     confidence: str
     gain: float
     """Of the maintainers' fix."""
+    timed: str = ""
+    """The version with which that was timed, which does not change it, and with which optimize was if not now."""
     expected: dict[str, Any] = field(default_factory=dict)
     """The verdict's ``expected_gain``."""
     reached: float | None = None
@@ -85,6 +87,7 @@ def markdown(rows: Sequence[Row], note: str = "") -> str:
         "",
         *([rest, ""] if (rest := _other_sittings(rows)) else []),
         *summary(rows),
+        *kept_gains(rows),
         "",
         *LEGEND,
     ]
@@ -126,6 +129,13 @@ def summary(rows: Sequence[Row]) -> list[str]:
         share = math.exp(mean(math.log((row.reached or 1.0) / row.gain) for row in tried))
         text.append(f"- `unstall optimize`: gain over the fix's, geometric mean of {len(tried)}: {share:.2f}.")
     return text
+
+
+def kept_gains(rows: Sequence[Row]) -> list[str]:
+    """A line on the fixes that were timed in an earlier sitting than their verdicts."""
+    kept = {row.name for row in rows if row.timed not in ("", row.version)}
+    text = f"- What {len(kept)} of the fixes gain was timed in an earlier sitting than their verdicts."
+    return [text] if kept else []
 
 
 def sitting() -> tuple[str, str]:

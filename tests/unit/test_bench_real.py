@@ -153,6 +153,14 @@ def test_the_summary_leaves_out_only_fixes_that_gain_nothing(real):
     ]
 
 
+def test_gains_that_were_timed_in_another_sitting_are_told(real):
+    table = sys.modules["real_table"]
+    rows = [row(real, version="2", timed=timed) for timed in ("1", "2", "")]
+    rows[1].name = rows[2].name = "other"
+    assert table.kept_gains(rows) == ["- What 1 of the fixes gain was timed in an earlier sitting than their verdicts."]
+    assert not table.kept_gains(rows[1:])
+
+
 def test_every_case_has_a_driver_and_a_page_cell(real):
     from real_table import markdown
 

@@ -102,7 +102,25 @@ def find_loop(process: ProcessRecording, only: str | None = None) -> Loop | None
     kind, boundaries = boundaries_of(process, spans[~guests], only)
     if len(boundaries) < 2:
         return None
+    if kind == "optimizer":
+        boundaries = _with_last_validation(process, spans, boundaries)
     return _split(process, spans, phase, kind, boundaries)
+
+
+def _with_last_validation(process: ProcessRecording, spans: Spans, boundaries: Floats) -> Floats:
+    """The boundaries, the last one behind the validation that follows the last step, where others lie between steps.
+
+    That of every other epoch is in the first step of the next; that of the last would be in none.
+    """
+    forwards = counting(process, spans, Tick.FORWARD)
+    quiet = forwards[forwards["flags"] & NOGRAD != 0]
+    after = quiet[starts(quiet) >= boundaries[-1]]
+    holder = np.searchsorted(boundaries, starts(quiet), side="right") - 1
+    holding = len(np.unique(holder[(holder >= 0) & (holder < len(boundaries) - 1)]))
+    is_rare = 0 < holding < (len(boundaries) - 1) / 2  # a teacher's call is in every step
+    if not len(after) or not is_rare or len(counting(process, spans, Tick.ENV)):
+        return boundaries
+    return np.append(boundaries[:-1], ends(after).max())
 
 
 def _blocked_share(spans: Spans) -> Floats:

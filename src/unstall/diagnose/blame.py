@@ -18,13 +18,14 @@ import msgspec
 from unstall.child.user_files import is_program_file, is_user_file
 from unstall.diagnose import backward_lines, source
 from unstall.diagnose.callers import FunctionKey, callers_of, loop_functions
+from unstall.diagnose.evaluation import with_evaluation
 from unstall.diagnose.installed import distribution_of
 from unstall.diagnose.placing import Placed, Placer, ProgramFrames, count, is_import, program_frames, short
 from unstall.diagnose.thresholds import CHANCE, HOLDS
 from unstall.records.measurements import Measurement, SeamSite, Slowing
 from unstall.records.observations import Frame, StackSample
 from unstall.records.report import Caller, Culprit, Hotspot, LineTime
-from unstall.records.vocabulary import BACKWARD, DATA_WAIT, FORWARD, OTHER
+from unstall.records.vocabulary import BACKWARD, DATA_WAIT, ENV, FORWARD, OTHER
 
 _Line = TypeVar("_Line", bound=LineTime)
 
@@ -56,6 +57,8 @@ class Blame:
                     self.ranks[roles[sample.pid]].append(placer.place(sample))
             elif sample.pid in measurement.worker_pids or not measurement.ranks:
                 self.workers.append(Placed(sample, DATA_WAIT.name, program_frames(sample.frames)))
+        if measurement.between is not None and measurement.phase(ENV.name) is None:  # else a policy may act
+            self.main = with_evaluation(self.main)
         self.called_share = backward_lines.called_share(self.main)
         """Of backward, in the program's own functions that autograd calls, like hooks."""
         self.main = backward_lines.attributed(self.main, measurement.backward_shares)

@@ -15,7 +15,18 @@ from unstall.diagnose.thresholds import CHANCE, FEWEST_SAMPLES, LEADS, NAMED_OTH
 from unstall.records.measurements import Measurement, SeamSite
 from unstall.records.report import Culprit, LineTime, PhaseTime
 from unstall.records.run import Account
-from unstall.records.vocabulary import BACKWARD, COMM, ENV, FORWARD, OPTIMIZER, OTHER, PhaseName, Seam, in_order
+from unstall.records.vocabulary import (
+    BACKWARD,
+    COMM,
+    ENV,
+    FORWARD,
+    OPTIMIZER,
+    OTHER,
+    VALIDATION,
+    PhaseName,
+    Seam,
+    in_order,
+)
 
 
 @dataclass(frozen=True)
@@ -247,7 +258,7 @@ def _split_other(measurement: Measurement, blame: Blame, attributed: dict[str, f
     if blame.total < FEWEST_SAMPLES:
         return {OTHER.name: other}
     a_sample = measurement.step.mean / blame.total
-    claimed_by_samples = [*blame.serving, FORWARD.name]
+    claimed_by_samples = [*blame.serving, FORWARD.name, VALIDATION.name]
     claims = {name: _claim(blame.in_phase(name), attributed.get(name, 0.0), a_sample) for name in claimed_by_samples}
     claims |= {place: count(blame.in_phase(place)) * a_sample for place in HOST_PLACES}
     total = sum(claims.values())

@@ -1,0 +1,38 @@
+"""The host code of an evaluation: not its model's calls alone, but all that the functions around them do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from unstall.diagnose.placing import HOST_PLACES, Placed
+from unstall.records.vocabulary import BACKWARD, CALLBACK, FORWARD, OPTIMIZER, VALIDATION
+
+_TRAINING = (FORWARD.name, BACKWARD.name, OPTIMIZER.name)
+_BY_LOOK = (*HOST_PLACES, CALLBACK.name, FORWARD.name)
+"""Where code is placed that no call of a seam is around: what is called `evaluate` looks like a callback."""
+
+
+def with_evaluation(samples: Sequence[Placed]) -> list[Placed]:
+    """The same samples, but those in functions that only an evaluation runs through are of the phase `validation`.
+
+    Such are the functions on the stacks of its calls of the model, and on no stack of the training's.
+    """
+    shared = {
+        function
+        for placed in samples
+        if placed.in_seam and placed.phase in _TRAINING
+        for function in _functions(placed)
+    }
+    own = {function for placed in samples if placed.phase == VALIDATION.name for function in _functions(placed)}
+    own -= shared
+    return [
+        replace(placed, phase=VALIDATION.name)
+        if placed.phase in _BY_LOOK and not placed.in_seam and not own.isdisjoint(_functions(placed))
+        else placed
+        for placed in samples
+    ]
+
+
+def _functions(placed: Placed) -> list[tuple[str, str]]:
+    return [(frame.file, function.qualname) for frame, function in placed.program]

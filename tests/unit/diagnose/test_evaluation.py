@@ -1,0 +1,70 @@
+"""Evaluation: the host code around its calls of the model is of it as well."""
+
+from __future__ import annotations
+
+from factory import BACKWARD, CALL, Source, measurement, stack
+
+from unstall.diagnose.blame import Blame
+from unstall.diagnose.placing import count
+from unstall.records.run import Between
+
+TEXT = """
+    def embed(x):
+        return x  # embed
+
+    def facts(batch):
+        return [known[fact] for fact in batch]  # facts
+
+    def evaluate(model):
+        for batch in held_out:
+            out = model(batch)  # quiet
+            facts(out)  # call facts
+            scores.append(out)  # score
+
+    def train(model):
+        for batch in loader:
+            out = model(batch)  # model
+            out.backward()  # backward
+            log(out)  # log
+        evaluate(model)  # call evaluate
+
+    def log(out):
+        print(out)  # print
+
+    train(model)  # start
+"""
+
+
+def blame(code, **more):
+    top = code.at("<module>", "# start")
+    evaluating = (top, code.at("train", "# call evaluate"))
+    embedding = code.at("embed", "# embed")
+    samples = [
+        stack(top, code.at("train", "# model"), CALL, embedding, count=10),
+        stack(top, code.at("train", "# backward"), BACKWARD, count=20),
+        stack(top, code.at("train", "# log"), code.at("log", "# print"), count=5),
+        stack(*evaluating, code.at("evaluate", "# quiet"), CALL, embedding, count=15),
+        stack(*evaluating, code.at("evaluate", "# call facts"), code.at("facts", "# facts"), count=30),
+        stack(*evaluating, code.at("evaluate", "# score"), count=20),
+    ]
+    above = ("train", "# model"), ("<module>", "# start")
+    sites = [
+        code.site("~forward", "train", "# model", above[1]),
+        code.site("~backward", "train", "# backward", above[1]),
+    ]
+    phases = {"forward": 0.02, "backward": 0.02, "validation": 0.04}
+    between = Between(mean_s=0.04, each_s=4.0, count=3)
+    return Blame(measurement(phases, samples=samples, sites=sites, **{"between": between, **more}))
+
+
+def test_what_an_evaluation_does_beside_calling_the_model_is_of_it(tmp_path):
+    found = blame(Source(tmp_path / "train.py", TEXT))
+    assert count(found.in_phase("validation")) == 65
+    assert found.main_culprit(found.in_phase("validation")).function == "evaluate"
+    assert (count(found.in_phase("forward")), count(found.in_phase("backward"))) == (10, 20)
+    assert count(found.in_phase("callback")) == 5
+
+
+def test_without_anything_between_steps_nothing_is_moved(tmp_path):
+    found = blame(Source(tmp_path / "train.py", TEXT), between=None)
+    assert count(found.in_phase("validation")) == 15
