@@ -146,6 +146,8 @@ READ_ONCE_SAVES: Annotated[Share, "of the time to read and parse: the rest is a 
 FRAME_ROWS_SAVES: Annotated[
     Share, "of the time on these lines: an item takes a microsecond, a row of pandas thirty"
 ] = 0.9
+MADE_ONCE_SAVES: Annotated[Share, "of the time to make it: all but the first time"] = 0.98
+JOINING_ONCE_SAVES: Annotated[Share, "of the time to join: of n pieces, n are copied and not n² / 2"] = 0.85
 SPARE_ROOM_SAVES: Annotated[Share, "of the time to join: each row is copied a few times in all"] = 0.95
 PARTS_AT_ONCE_SAVE: Annotated[Share, "of the slices' gradients: one as large as the whole is still written"] = 0.9
 READING_LISTS_SAVES: Annotated[

@@ -1,0 +1,61 @@
+"""Pieces that a loop joins one after the other are collected in a list, and joined once behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from unstall.optimize.context import RemedyContext
+from unstall.optimize.hot_lines import hot_files
+from unstall.optimize.proposal import Lines, Proposal, speedup_without
+from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
+from unstall.optimize.source.errors import SourceError
+from unstall.optimize.source.joined_once import LoopJoin, loop_joins, once, refuse_shared
+from unstall.optimize.thresholds import JOINING_ONCE_SAVES, LEAST_SHARE
+from unstall.text.units import percent
+
+_NONE = "no hot loop of the program's own joins an array or a tensor piece by piece"
+
+
+class JoinOnce(Remedy):
+    """The loops with a join that the stack samples fell in."""
+
+    name = "join-once"
+    brief = "a loop that joins a piece to a tensor or array in every turn collects the pieces, and joins them once"
+    needs = "`x = torch.cat([x, piece])` or NumPy's like in a loop of your own that does nothing else with `x`"
+    patterns = ("compute-bound", "overhead-bound", "host-bound", "input-bound", "callback-bound", "environment-bound")
+    exactness = "exact"
+
+    def propose(self, context: RemedyContext) -> list[Proposal]:
+        of_file = hot_files(context)
+        return proposals_of(
+            ((path, found) for path in of_file for found in _found(context, path)),
+            lambda candidate: _proposal(context, *candidate, of_file[candidate[0]]),
+            _NONE,
+        )
+
+
+def _found(context: RemedyContext, path: Path) -> Iterator[LoopJoin]:
+    with suppress(SourceError):
+        yield from loop_joins(context.sources.module(path))
+
+
+def _proposal(context: RemedyContext, path: Path, found: LoopJoin, of_line: Mapping[int, float]) -> Proposal:
+    module, call = context.sources.module(path), found.join.call
+    first, last = module.first_line(call), module.last_line(call)
+    share = sum(of_line.get(line, 0.0) for line in range(first, last + 1))
+    if share < LEAST_SHARE:
+        raise NotApplicable(_NONE)
+    refuse_shared(module, found)
+    return Proposal(
+        f"{found.name} is joined once, behind the loop ({path.name}:{first})",
+        speedup_without(share, JOINING_ONCE_SAVES),
+        f"joining piece by piece takes {percent(share)} of the step",
+        sources=context.sources.with_module(path, once(module, found)),
+        key=f"{path.name}:{found.name}:{first}",
+        lines=Lines.of(path, module, call),
+    )
+
+
+REMEDY = JoinOnce()

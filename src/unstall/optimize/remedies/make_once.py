@@ -1,0 +1,66 @@
+"""What is made anew for every sample or step, from the same things each time, is made once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import libcst as cst
+
+from unstall.optimize.context import RemedyContext
+from unstall.optimize.hot_lines import hot_functions
+from unstall.optimize.proposal import Lines, Proposal, speedup_without
+from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
+from unstall.optimize.source.errors import SourceError
+from unstall.optimize.source.made_once import Made, made_in, making_once, refuse_kept
+from unstall.optimize.thresholds import LEAST_SHARE, MADE_ONCE_SAVES
+from unstall.text.units import percent
+
+_NONE = "no hot line of the program's own makes a library's object from what is the same each time"
+
+
+class MakeOnce(Remedy):
+    """The lines that the stack samples fell in, of functions of the program's own."""
+
+    name = "make-once"
+    brief = "an object of a library (a transform, a tokenizer, a table) that is made in every call is made once"
+    needs = "`name = Maker(...)` on a hot line, from imports, constants and attributes of `self` alone"
+    patterns = ("input-bound", "host-bound", "overhead-bound", "callback-bound", "environment-bound", "compute-bound")
+    exactness = "exact"
+
+    def propose(self, context: RemedyContext) -> list[Proposal]:
+        return proposals_of(
+            (
+                (path, made, of_line)
+                for (path, function), of_line in hot_functions(context).items()
+                for made in _made(context, path, function)
+            ),
+            lambda candidate: _proposal(context, *candidate),
+            _NONE,
+        )
+
+
+def _made(context: RemedyContext, path: Path, function: cst.FunctionDef) -> Iterator[Made]:
+    with suppress(SourceError):
+        yield from made_in(context.sources.module(path), function)
+
+
+def _proposal(context: RemedyContext, path: Path, made: Made, of_line: Mapping[int, float]) -> Proposal:
+    module = context.sources.module(path)
+    first, last = module.first_line(made.line), module.last_line(made.line)
+    share = sum(of_line.get(line, 0.0) for line in range(first, last + 1))
+    if share < LEAST_SHARE:
+        raise NotApplicable(_NONE)
+    refuse_kept(module, made)
+    return Proposal(
+        f"{made.name.value} is made once ({path.name}:{first})",
+        speedup_without(share, MADE_ONCE_SAVES),
+        f"making it takes {percent(share)} of the step",
+        sources=context.sources.with_module(path, making_once(module, made)),
+        key=f"{path.name}:{first}",
+        lines=Lines.of(path, module, made.line),
+    )
+
+
+REMEDY = MakeOnce()
