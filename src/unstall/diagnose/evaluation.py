@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from unstall.diagnose import vocabulary
 from unstall.diagnose.placing import HOST_PLACES, Placed
 from unstall.records.vocabulary import BACKWARD, CALLBACK, FORWARD, OPTIMIZER, VALIDATION
 
@@ -28,10 +29,16 @@ def with_evaluation(samples: Sequence[Placed]) -> list[Placed]:
     own -= shared
     return [
         replace(placed, phase=VALIDATION.name)
-        if placed.phase in _BY_LOOK and not placed.in_seam and not own.isdisjoint(_functions(placed))
+        if _is_by_look(placed) and not own.isdisjoint(_functions(placed))
         else placed
         for placed in samples
     ]
+
+
+def _is_by_look(placed: Placed) -> bool:
+    """Whether nothing but names and lines tells the phase; what a library plots or logs is no evaluation."""
+    is_placed = placed.phase in _BY_LOOK and not placed.in_seam
+    return is_placed and not vocabulary.is_callback_library(placed.sample.frames)
 
 
 def _functions(placed: Placed) -> list[tuple[str, str]]:

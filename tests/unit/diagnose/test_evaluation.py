@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from factory import BACKWARD, CALL, Source, measurement, stack
+from factory import BACKWARD, CALL, Source, lib, measurement, stack
 
 from unstall.diagnose.blame import Blame
 from unstall.diagnose.placing import count
@@ -35,7 +35,7 @@ TEXT = """
 """
 
 
-def blame(code, **more):
+def blame(code, more_samples=(), **more):
     top = code.at("<module>", "# start")
     evaluating = (top, code.at("train", "# call evaluate"))
     embedding = code.at("embed", "# embed")
@@ -46,6 +46,7 @@ def blame(code, **more):
         stack(*evaluating, code.at("evaluate", "# quiet"), CALL, embedding, count=15),
         stack(*evaluating, code.at("evaluate", "# call facts"), code.at("facts", "# facts"), count=30),
         stack(*evaluating, code.at("evaluate", "# score"), count=20),
+        *more_samples,
     ]
     above = ("train", "# model"), ("<module>", "# start")
     sites = [
@@ -63,6 +64,17 @@ def test_what_an_evaluation_does_beside_calling_the_model_is_of_it(tmp_path):
     assert found.main_culprit(found.in_phase("validation")).function == "evaluate"
     assert (count(found.in_phase("forward")), count(found.in_phase("backward"))) == (10, 20)
     assert count(found.in_phase("callback")) == 5
+
+
+def test_what_a_library_plots_is_no_evaluation(tmp_path):
+    code = Source(tmp_path / "train.py", TEXT)
+    plotting = lib("matplotlib/figure.py", "subplots")
+    drawn = stack(
+        code.at("<module>", "# start"), code.at("train", "# call evaluate"), code.at("evaluate", "# score"), plotting
+    )
+    found = blame(code, more_samples=[drawn])
+    assert count(found.in_phase("callback")) == 5 + drawn.count
+    assert count(found.in_phase("validation")) == 65
 
 
 def test_without_anything_between_steps_nothing_is_moved(tmp_path):
