@@ -28,7 +28,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from accuracy_table import Row, claims, format_row, markdown, summary, write
+from accuracy_table import Row, claims, format_row, summary, write
 from freed import log_ratios, ratio, stubbable
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -83,7 +83,7 @@ def replay(options: argparse.Namespace) -> int:
     """The totals, and the table where asked, of rows that an earlier sitting left."""
     rows = list(earlier(options.results).values())
     if options.write:
-        options.write.write_text(markdown(rows, options), encoding="utf-8")
+        write(rows, options)
     print(summary(rows), *claims(rows), sep="\n")
     return 0
 
