@@ -12,6 +12,7 @@ import numpy.typing as npt
 from unstall.diagnose.thresholds import (
     FLOOR_RISE,
     GROWTH_POINTS,
+    GROWTH_STEPS,
     PLATEAU,
     RELEASE_POINTS,
     TAIL_BYTES,
@@ -70,6 +71,8 @@ def assess(
     if y.max() - y.min() < min_total_bytes:
         rose = y.min() - before >= min_total_bytes
         return Trend("plateau" if rose else "flat", *slope(np.column_stack((x, y)).tolist()))
+    if x[-1] - x[0] < GROWTH_STEPS:
+        return Trend("short", 0.0, -math.inf, math.inf)
     end = _last_release(y)
     released = end < len(y)
     if end < GROWTH_POINTS // 2 or x[0] == x[end - 1]:

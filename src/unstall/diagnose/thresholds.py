@@ -138,6 +138,7 @@ PLATEAU = Threshold(0.4, "of its rate in the first half of the tail: what falls 
 TOOTH = Threshold(0.3, "of the tail's range: a fall by so much is a release; what follows is an unfinished tooth")
 RELEASE_POINTS = Threshold(3, "readings that such a fall may take: releases seldom fall between two readings")
 FLOOR_RISE = Threshold(0.25, "of the tail's range: a floor that rises by less rises by chance")
+GROWTH_STEPS = Threshold(6, "steps in the tail: what rises within fewer may be what each of them needs for a while")
 GROWTH_POINTS = Threshold(8, "readings of memory: a slope through fewer says nothing")
 GROWTH_BYTES = Threshold(24e6, "bytes a run must have grown by: less is an allocator settling (measured)")
 GROWTH_EXPLAINED = Threshold(0.3, "of the growth that the program was seen to hold: then it is no warm-up")

@@ -63,3 +63,12 @@ class SearchBudget:
     def allows_trial(self) -> bool:
         """Whether a trial that keeps its change would end in time."""
         return self.remaining_s > self.trial_s
+
+    def allows_only_trial(self) -> bool:
+        """Whether the first trial would end in time if it is the last comparison as well."""
+        return not self.trials_s and self.remaining_s + self.reserve_s > self.trial_s
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether there is no time to diagnose the program again, and so for no other trial."""
+        return self.remaining_s <= self.diagnosis_s

@@ -116,7 +116,7 @@ class Search:
             self._improve(result)
             if not self.options.quick:
                 self._measure_advice(result)
-            if result.kept and not self.options.quick:
+            if result.kept and result.total is None:
                 self.log("the original and the changed program side by side")
                 self._compare_with_original(result)
         except KeyboardInterrupt:
@@ -146,6 +146,10 @@ class Search:
                 result.best = changed
                 if self.options.quick:
                     result.total, result.stopped_by = attempt.speedup, "first kept"
+                    return
+                if self.budget.is_spent and len(result.kept) == 1:  # its fresh pairs are the last comparison
+                    result.total, result.stopped_by = attempt.speedup, "budget"
+                    self.out_of_budget = "the budget is spent"
                     return
                 self.settled = {
                     id: settled for id, settled in self.settled.items()
@@ -193,9 +197,13 @@ class Search:
         attempt.end(RemedyStatus.ADVICE, f"{gain}; {_changes(attempt.remedy)}")
 
     def _has_time(self) -> bool:
-        """Whether another trial may be begun; in a quick search the first one is in any case."""
+        """Whether another trial may be begun; in a quick search the first one is in any case.
+
+        The first one may take what is set aside for the last comparison: in a program that takes long to start there is
+        no time for both, and the first is of the change that promises the most.
+        """
         budget = self.budget
-        if budget.allows_trial() or (self.options.quick and not budget.trials_s):
+        if budget.allows_trial() or budget.allows_only_trial() or (self.options.quick and not budget.trials_s):
             return True
         left_s = max(0.0, budget.remaining_s)
         self.out_of_budget = f"a trial takes {budget.trial_s:.0f} s, and {left_s:.0f} s of the budget are left for it"

@@ -97,6 +97,15 @@ def test_noise_is_not_growing(seed, points):
     assert assess(series(y)).kind == "flat"
 
 
+@given(seed=seeds, steps=st.floats(1.0, 11.0), rate=st.floats(2 * MB, 100 * MB))
+@settings(deadline=None)
+def test_a_rise_within_a_few_long_steps_is_not_known_to_go_on(seed, steps, rate):
+    x = np.linspace(0, steps, 60)
+    y = 500 * MB + rate * x + np.random.default_rng(seed).normal(scale=0.01 * MB, size=60)
+    assert not is_growing(list(zip(x, y)))
+    assert is_growing(list(zip(x + 100 * x, y)))
+
+
 @given(filled=st.floats(0.02, 0.45), height=st.floats(2, 5000), points=st.integers(16, 200))
 @settings(deadline=None)
 def test_a_cache_that_fills_and_stays_is_a_plateau(filled, height, points):
