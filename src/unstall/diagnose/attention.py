@@ -11,7 +11,6 @@ from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.thresholds import ATTENTION
 from unstall.records.model import OperatorLine
 from unstall.records.observations import Frame
-from unstall.records.vocabulary import BACKWARD, FORWARD
 from unstall.text.units import percent
 
 _PRODUCT = re.compile(r"(Bmm|Baddbmm)")
@@ -36,19 +35,14 @@ class WrittenOut:
 
 def written_out(host: HostFeatures) -> WrittenOut | None:
     """The costliest attention that is no fused operator, if it takes enough of the step."""
-    operators = host.measurement.operators
     functions: dict[tuple[str, str], list[OperatorLine]] = defaultdict(list)
-    for line in operators:
+    for line in host.measurement.operators:
         if line.frames:
             frame = line.frames[-1]
             functions[frame.file, source.function_at(frame.file, frame.line, frame.function).qualname].append(line)
-    forward_s, backward_s = (
-        sum(getattr(line, name) for line in operators) or 1.0 for name in ("forward_s", "backward_s")
-    )
     found = []
     for lines in map(_attention_in, functions.values()):
-        share = host.share(FORWARD.name) * sum(line.forward_s for line in lines) / forward_s
-        share += host.share(BACKWARD.name) * sum(line.backward_s for line in lines) / backward_s
+        share = host.share_of_lines(lines)
         if share >= ATTENTION:
             costliest = max(lines, key=lambda line: line.forward_s + line.backward_s)
             found.append(WrittenOut(costliest.frames[-1], share))

@@ -10,7 +10,6 @@ from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.thresholds import COPYING
 from unstall.records.model import OperatorLine
 from unstall.records.observations import Frame
-from unstall.records.vocabulary import BACKWARD, FORWARD
 from unstall.text.units import percent
 
 _MOVES = re.compile(r"(Cat|Stack|Copy|Clone|Repeat|ConstantPad|ToCopy|Roll|Flip)")
@@ -35,20 +34,9 @@ class CopyingLine:
 
 def copying_line(host: HostFeatures) -> CopyingLine | None:
     """The costliest such line, however it is reached, if it takes enough of the step."""
-    operators = host.measurement.operators
-    forward_s, backward_s = (
-        sum(getattr(line, name) for line in operators) or 1.0 for name in ("forward_s", "backward_s")
-    )
     alike: dict[Frame, list[OperatorLine]] = defaultdict(list)
-    for line in operators:
+    for line in host.measurement.operators:
         if line.frames and _MOVES.match(line.node):
             alike[line.frames[-1]].append(line)
-    lines = [
-        CopyingLine(
-            frame, lines[0].node,
-            host.share(FORWARD.name) * sum(line.forward_s for line in lines) / forward_s
-            + host.share(BACKWARD.name) * sum(line.backward_s for line in lines) / backward_s,
-        )
-        for frame, lines in alike.items()
-    ]  # fmt: skip
+    lines = [CopyingLine(frame, lines[0].node, host.share_of_lines(lines)) for frame, lines in alike.items()]
     return max((line for line in lines if line.share >= COPYING), key=lambda line: line.share, default=None)

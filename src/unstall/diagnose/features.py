@@ -13,6 +13,7 @@ from unstall.diagnose.neighbours import without_neighbours
 from unstall.diagnose.placing import HOST_PLACES, Placed, count, is_idle, short
 from unstall.diagnose.thresholds import CHANCE, FEWEST_SAMPLES, LEADS, NAMED_OTHER, STRAY, WRITTEN_BYTES_PER_S
 from unstall.records.measurements import Measurement, SeamSite
+from unstall.records.model import OperatorLine
 from unstall.records.report import Culprit, LineTime, PhaseTime
 from unstall.records.run import Account
 from unstall.records.vocabulary import (
@@ -127,6 +128,14 @@ class HostFeatures:
             if placed.program and (placed.program[-1][0].file, short(placed.program[-1][0].function)) in places
         )
         return self.phase_s(OTHER.name) * count(around_calls) / count(host) if host else 0.0
+
+    def share_of_lines(self, lines: Sequence[OperatorLine]) -> float:
+        """Share of the step that the operators of these lines take, in forward and in backward."""
+        every, shares = self.measurement.operators, 0.0
+        for phase, name in ((FORWARD.name, "forward_s"), (BACKWARD.name, "backward_s")):
+            total_s = sum(getattr(line, name) for line in every)
+            shares += self.share(phase) * sum(getattr(line, name) for line in lines) / total_s if total_s else 0.0
+        return shares
 
     def headroom_without(self, seconds: float) -> float:
         """How many times faster a step would be if these seconds of it were free."""
