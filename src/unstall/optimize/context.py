@@ -8,12 +8,13 @@ from typing import Any
 
 import libcst as cst
 
-from unstall.child.seams import autograd
+from unstall.child.seams import autograd, loader
 from unstall.optimize.observed import ObservedLoader, RuntimeFacts
 from unstall.optimize.program import Program
 from unstall.optimize.source.errors import NotApplicable
 from unstall.optimize.source.files import Sources
 from unstall.optimize.source.module import SourceModule
+from unstall.optimize.source.passes import goes_through_once
 from unstall.optimize.source.places import CallSite
 from unstall.records.measurements import Measurement
 from unstall.records.report import Report
@@ -66,6 +67,11 @@ class RemedyContext:
         if path is None:
             raise NotApplicable(f"the samples of {loader.dataset} are not made in the program's own code")
         return loader, path
+
+    def refuse_one_pass(self) -> None:
+        """Raise NotApplicable where the program is seen to meet no sample again: what is kept of one is of no use."""
+        if goes_through_once(site for site in self.measurement.sites if site.seam == loader.EPOCH.event):
+            raise NotApplicable("the program goes through its loader once: no sample is met again")
 
     def user_file(self, name: str | Path | None) -> Path | None:
         """The path, when it is a source file of the user's that may be changed."""

@@ -42,6 +42,7 @@ class CacheSamples(Remedy):
 
     def propose(self, context: RemedyContext) -> list[Proposal]:
         loader, path = context.own_dataset()
+        context.refuse_one_pass()
         module = context.sources.module(path)
         head = find_head(module, loader.getitem_line or 0)
         if only_indexes(module, loader):

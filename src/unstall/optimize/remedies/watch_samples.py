@@ -43,6 +43,7 @@ class WatchSamples(Remedy):
 
     def propose(self, context: RemedyContext) -> list[Proposal]:
         loader, path = context.own_dataset()
+        context.refuse_one_pass()
         if loader.num_workers:
             raise NotApplicable("samples are made in worker processes, which end with what they keep")
         module = context.sources.module(path)
