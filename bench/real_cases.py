@@ -174,7 +174,7 @@ CASES: tuple[Case, ...] = (
          ("host-bound", "callback-bound"), "spans seen kept in a set, not in a list that is searched", version="0.10",
          needs=("segtok", "deprecated", "tabulate", "more-itertools")),
     Case("skorch-history", "skorch-dev/skorch", "8f50f1ec380766a9c197b0238c5ddb4ad2362ca4", "skorch",
-         ("host-bound", "overhead-bound", "callback-bound"),
+         ("host-bound", "overhead-bound", "callback-bound", "slows-down"),
          "how to read the history found once for a list, not for each item (#730)",
          version="0.9.0", needs=("tabulate",)),
     Case("torch-struct-chain", "harvardnlp/pytorch-struct", "b3ce3b12f584b06ccfba722c4bc150287438e867", "torch_struct",

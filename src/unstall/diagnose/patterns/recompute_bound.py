@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from unstall.child.seams import modules, transformers
 from unstall.child.user_files import is_program_file
 from unstall.diagnose import health
 from unstall.diagnose.blame import culprit_at
+from unstall.diagnose.callers import callers_of
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import Features, Pattern, UsualRemedy, at, of_step, part
 from unstall.diagnose.placing import HOST_PLACES, Placed, leading_phase, short
@@ -91,9 +94,12 @@ class RecomputeBound(Pattern):
         share, place = taken_s / host.step_s, again.frames[-1]
         through = [placed for placed in host.blame.main if _goes_through(placed, place)]
         phase = leading_phase(through, otherwise=FORWARD.name)
+        culprit = culprit_at(place.file, place.line, share * again.there)
+        # Who calls it twice with the same is to blame as much as what computes.
+        callers = callers_of((place.file, culprit.function), through, host.blame.loops, host.blame.total)
         return self.finding(
             cause="same-inputs",
-            culprit=culprit_at(place.file, place.line, share * again.there),
+            culprit=msgspec.structs.replace(culprit, callers=callers),
             share=share,
             phases=(OTHER.name if phase in HOST_PLACES else phase,),
             headroom=headroom,

@@ -40,6 +40,14 @@ def test_what_is_computed_again_is_named_at_its_call(code):
     ]
 
 
+def test_who_calls_what_is_computed_again_is_told_with_it(code):
+    place, above = code.at("suppress", "# suppress"), code.at("pad", "# pad")
+    again = Recomputation((place,), there=0.9, seconds=0.06, operators=100, backward_s=0, share=0.5, recurring=0.6)
+    samples = [stack(above, place, count=90), stack(CALL, count=10)]
+    finding = match("recompute-bound", {"forward": 0.09, "other": 0.01}, recomputation=again, samples=samples)
+    assert [caller.function for caller in finding.culprit.callers] == ["pad"]
+
+
 def test_what_is_computed_again_is_in_the_phase_of_most_of_its_samples(code):
     place = code.at("suppress", "# suppress")
     again = Recomputation((place,), there=1, seconds=0.06, operators=1, backward_s=0, share=0.5, recurring=0)
