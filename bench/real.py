@@ -223,7 +223,10 @@ def optimized(layout: Layout, tree: Path, budget: str) -> tuple[float, list[str]
     """(gain of the patch that optimize writes, measured again; names of what it kept; what became of the rest)."""
     layout.put(tree)
     words = ("optimize", "--budget", budget, "--json", "optimize.json", "--patch", "kept.patch", "train.py")
-    layout.run("-m", "unstall", *words)
+    try:
+        layout.run("-m", "unstall", *words)
+    except DoesNotRun as error:  # it says that it cannot: nothing is reached
+        return 1.0, [], [str(error).splitlines()[-1]]
     report = json.loads((layout.work / "optimize.json").read_text(encoding="utf-8"))
     kept = [remedy["name"] for remedy in report["remedies"] if remedy["kept"]]
     rest = [remedy for remedy in report["remedies"] if not remedy["kept"]]
