@@ -52,7 +52,7 @@ class Row:
     gain: float
     """Of the maintainers' fix."""
     timed: str = ""
-    """The version with which that was timed, which does not change it, and with which optimize was if not now."""
+    """The version of the sitting that timed it."""
     expected: dict[str, Any] = field(default_factory=dict)
     """The verdict's ``expected_gain``."""
     reached: float | None = None

@@ -87,9 +87,10 @@ def measured(
     warm = np.arange(len(starts)) >= warmup
     chosen = warm & undisturbed(starts, ends, [*held_up, *sampled])
     free = warm & (overlap(starts, ends, held_up) <= MOSTLY_HELD_UP * durations)
-    enough = int(chosen.sum()) >= min(FEWEST_UNDISTURBED, int(warm.sum())) and _alike(durations, chosen, free)
+    fewest = min(FEWEST_UNDISTURBED, int(warm.sum()))
+    enough = int(chosen.sum()) >= fewest and _alike(durations, chosen, free)
     if not enough:
-        chosen = free if int(free.sum()) >= min(FEWEST_UNDISTURBED, int(warm.sum())) else warm
+        chosen = free if int(free.sum()) >= fewest else warm
     if wanted is not None:
         surplus = int(chosen.sum()) - wanted
         if surplus > 0:

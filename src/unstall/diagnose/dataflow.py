@@ -30,7 +30,7 @@ def hands_batch(file: str, line: int, call_line: int) -> bool:
     if loop is None:
         return False
     if isinstance(loop, (ast.For, ast.AsyncFor)) and not _counts(loop.iter):
-        return loop.lineno <= line <= (loop.iter.end_lineno or loop.lineno)
+        return source.is_head(loop, line)
     return _reaches(loop, line, call_line)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from unstall.diagnose import vocabulary
+from unstall.diagnose.callers import functions_of
 from unstall.diagnose.placing import HOST_PLACES, Placed
 from unstall.records.vocabulary import BACKWARD, CALLBACK, FORWARD, OPTIMIZER, VALIDATION
 
@@ -23,13 +24,13 @@ def with_evaluation(samples: Sequence[Placed]) -> list[Placed]:
         function
         for placed in samples
         if placed.in_seam and placed.phase in _TRAINING
-        for function in _functions(placed)
+        for function in functions_of(placed)
     }
-    own = {function for placed in samples if placed.phase == VALIDATION.name for function in _functions(placed)}
+    own = {function for placed in samples if placed.phase == VALIDATION.name for function in functions_of(placed)}
     own -= shared
     return [
         replace(placed, phase=VALIDATION.name)
-        if _is_by_look(placed) and not own.isdisjoint(_functions(placed))
+        if _is_by_look(placed) and not own.isdisjoint(functions_of(placed))
         else placed
         for placed in samples
     ]
@@ -39,7 +40,3 @@ def _is_by_look(placed: Placed) -> bool:
     """Whether nothing but names and lines tells the phase; what a library plots or logs is no evaluation."""
     is_placed = placed.phase in _BY_LOOK and not placed.in_seam
     return is_placed and not vocabulary.is_callback_library(placed.sample.frames)
-
-
-def _functions(placed: Placed) -> list[tuple[str, str]]:
-    return [(frame.file, function.qualname) for frame, function in placed.program]

@@ -132,6 +132,11 @@ def syntax_tree(file: str) -> ast.Module | None:
         return None
 
 
+def is_head(loop: ast.AST, line: int) -> bool:
+    """Whether a line is the head of a ``for`` statement, where it asks what it goes over."""
+    return isinstance(loop, (ast.For, ast.AsyncFor)) and loop.lineno <= line <= (loop.iter.end_lineno or loop.lineno)
+
+
 @functools.lru_cache(maxsize=256)
 def _parse(file: str) -> _ParsedFile:
     tree = syntax_tree(file)

@@ -8,7 +8,8 @@ from typing import Any
 
 import libcst as cst
 
-from unstall.child.seams import autograd, loader
+from unstall.child.seams import autograd
+from unstall.child.seams.loader import EPOCH
 from unstall.optimize.observed import ObservedLoader, RuntimeFacts
 from unstall.optimize.program import Program
 from unstall.optimize.source.errors import NotApplicable
@@ -70,7 +71,7 @@ class RemedyContext:
 
     def refuse_one_pass(self) -> None:
         """Raise NotApplicable where the program is seen to meet no sample again: what is kept of one is of no use."""
-        if goes_through_once(site for site in self.measurement.sites if site.seam == loader.EPOCH.event):
+        if goes_through_once(site for site in self.measurement.sites if site.seam == EPOCH.event):
             raise NotApplicable("the program goes through its loader once: no sample is met again")
 
     def user_file(self, name: str | Path | None) -> Path | None:

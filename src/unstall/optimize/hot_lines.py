@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -40,6 +40,11 @@ def hot_files(context: RemedyContext) -> dict[Path, dict[int, float]]:
         of_line = files.setdefault(path, {})
         of_line[line] = of_line.get(line, 0.0) + share
     return files
+
+
+def share_on(of_line: Mapping[int, float], lines: Iterable[int]) -> float:
+    """Share of the step on these lines of a file."""
+    return sum(of_line.get(line, 0.0) for line in lines)
 
 
 def hot_functions(context: RemedyContext) -> dict[tuple[Path, cst.FunctionDef], dict[int, float]]:

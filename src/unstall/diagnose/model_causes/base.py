@@ -9,6 +9,7 @@ import msgspec
 from unstall.child.seams import modules
 from unstall.child.user_files import is_program_file
 from unstall.diagnose.attention import WrittenOut, written_out
+from unstall.diagnose.blame import culprit_at
 from unstall.diagnose.copying import CopyingLine, copying_line
 from unstall.diagnose.dominant_module import dominant_module, own_share
 from unstall.diagnose.features import HostFeatures
@@ -89,6 +90,34 @@ class ModelCause:
     def advice(self, suspects: Suspects) -> str:
         """What to do."""
         raise NotImplementedError
+
+
+class TimedLine(ModelCause):
+    """A line whose operators were timed, and take more of the step than they should."""
+
+    sure = True
+
+    def line(self, suspects: Suspects) -> CopyingLine | WrittenOut | CostlyGradient | None:
+        """The line, where it is out of proportion."""
+        raise NotImplementedError
+
+    def is_found(self, host: HostFeatures, suspects: Suspects) -> bool:
+        return self.line(suspects) is not None
+
+    def waste_s(self, host: HostFeatures, suspects: Suspects) -> float:
+        line = self.line(suspects)
+        assert line is not None
+        return line.share * host.step_s
+
+    def culprit(self, host: HostFeatures, suspects: Suspects) -> Culprit | None:
+        line = self.line(suspects)
+        assert line is not None
+        return culprit_at(line.frame.file, line.frame.line, line.share)
+
+    def evidence(self, host: HostFeatures, suspects: Suspects) -> list[str]:
+        line = self.line(suspects)
+        assert line is not None
+        return [line.sentence]
 
 
 def share_of_forward(host: HostFeatures, suspects: Suspects) -> list[str]:

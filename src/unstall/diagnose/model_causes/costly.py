@@ -8,7 +8,8 @@ from unstall.diagnose import source
 from unstall.diagnose.blame import culprit_at
 from unstall.diagnose.dominant_module import own_share
 from unstall.diagnose.features import HostFeatures
-from unstall.diagnose.model_causes.base import ModelCause, Suspects, share_of_forward
+from unstall.diagnose.gradients import CostlyGradient
+from unstall.diagnose.model_causes.base import ModelCause, Suspects, TimedLine, share_of_forward
 from unstall.diagnose.patterns.base import BY_REWRITING, UsualRemedy
 from unstall.diagnose.placing import count
 from unstall.diagnose.thresholds import (
@@ -53,11 +54,10 @@ class Update(ModelCause):
         return "a cheaper update: fused=True or foreach=True, sparse gradients for large embeddings"
 
 
-class Backward(ModelCause):
+class Backward(TimedLine):
     """One line's gradient costs far more than what it computes."""
 
     name = "backward"
-    sure = True
     by_hand = "take all parts of a tensor at once: `unbind`, `split`, one index for all; sparse=True for embeddings"
     calibration = Range(
         0.7, 1.0, 1.6, "one early step says how backward is divided; what it fills is read again elsewhere"
@@ -66,22 +66,9 @@ class Backward(ModelCause):
         "an operator with a cheaper gradient", Range(0.0, 0.15, 0.7, "the gradient itself is still needed")
     )
 
-    def is_found(self, host: HostFeatures, suspects: Suspects) -> bool:
+    def line(self, suspects: Suspects) -> CostlyGradient | None:
         # A convolution is costly in forward, too: it is the kernel, not its gradient.
-        return suspects.gradient is not None and not _convolves(suspects.module)
-
-    def waste_s(self, host: HostFeatures, suspects: Suspects) -> float:
-        assert suspects.gradient is not None
-        return suspects.gradient.share * host.step_s
-
-    def culprit(self, host: HostFeatures, suspects: Suspects) -> Culprit | None:
-        gradient = suspects.gradient
-        assert gradient is not None
-        return culprit_at(gradient.frame.file, gradient.frame.line, gradient.share)
-
-    def evidence(self, host: HostFeatures, suspects: Suspects) -> list[str]:
-        assert suspects.gradient is not None
-        return [suspects.gradient.sentence]
+        return None if _convolves(suspects.module) else suspects.gradient
 
     def advice(self, suspects: Suspects) -> str:
         assert suspects.gradient is not None

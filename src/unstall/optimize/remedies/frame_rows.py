@@ -8,7 +8,7 @@ import libcst as cst
 
 from unstall.child.user_files import package_of
 from unstall.optimize.context import RemedyContext
-from unstall.optimize.hot_lines import hot_functions
+from unstall.optimize.hot_lines import hot_functions, share_on
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import Remedy, proposals_of
 from unstall.optimize.source.errors import SourceError
@@ -57,7 +57,7 @@ def _proposal(context: RemedyContext, path: Path, function: cst.FunctionDef, of_
         *(access.node for access in accesses),
         *(node for node in module.inside(function) if isinstance(node, cst.Name) and node.value in names),
     ]
-    share = sum(of_line.get(line, 0.0) for line in {module.first_line(node) for node in nodes})
+    share = share_on(of_line, {module.first_line(node) for node in nodes})
     if share < LEAST_SHARE:
         raise SourceError(f"{name} takes no rows in a loop that could be taken from columns")
     return Proposal(

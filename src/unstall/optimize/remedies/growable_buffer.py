@@ -10,7 +10,7 @@ from pathlib import Path
 import libcst as cst
 
 from unstall.optimize.context import RemedyContext
-from unstall.optimize.hot_lines import hot_files
+from unstall.optimize.hot_lines import hot_files, share_on
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
 from unstall.optimize.source.errors import SourceError
@@ -58,10 +58,8 @@ def _proposal(
     of_line: Mapping[int, float],
 ) -> Proposal:
     module, name = context.sources.module(path), function.name.value if function else path.stem
-    lines = {
-        line for join in found_joins for line in range(module.first_line(join.call), module.last_line(join.call) + 1)
-    }  # fmt: skip
-    share = sum(of_line.get(line, 0.0) for line in lines)
+    lines = module.lines(*(join.call for join in found_joins))
+    share = share_on(of_line, lines)
     if share < LEAST_GROWING:
         raise NotApplicable(f"{name} joins nothing to itself that takes time")
     for join in found_joins:

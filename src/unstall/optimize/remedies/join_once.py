@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from unstall.optimize.context import RemedyContext
-from unstall.optimize.hot_lines import hot_files
+from unstall.optimize.hot_lines import hot_files, share_on
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
 from unstall.optimize.source.errors import SourceError
@@ -43,8 +43,7 @@ def _found(context: RemedyContext, path: Path) -> Iterator[LoopJoin]:
 
 def _proposal(context: RemedyContext, path: Path, found: LoopJoin, of_line: Mapping[int, float]) -> Proposal:
     module, call = context.sources.module(path), found.join.call
-    first, last = module.first_line(call), module.last_line(call)
-    share = sum(of_line.get(line, 0.0) for line in range(first, last + 1))
+    first, share = module.first_line(call), share_on(of_line, module.lines(call))
     if share < LEAST_SHARE:
         raise NotApplicable(_NONE)
     refuse_shared(module, found)

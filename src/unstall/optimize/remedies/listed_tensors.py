@@ -8,7 +8,7 @@ from pathlib import Path
 import libcst as cst
 
 from unstall.optimize.context import RemedyContext
-from unstall.optimize.hot_lines import Part, hot_parts
+from unstall.optimize.hot_lines import Part, hot_parts, share_on
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
 from unstall.optimize.source.listed import by_arrays, listed_tensors
@@ -39,8 +39,8 @@ def _proposal(context: RemedyContext, path: Path, part: Part, of_line: Mapping[i
     module = context.sources.module(path)
     name = part.name.value if isinstance(part, cst.FunctionDef) else path.stem
     calls = list(listed_tensors(module, part))
-    lines = {line for call in calls for line in range(module.first_line(call), module.last_line(call) + 1)}
-    share = sum(of_line.get(line, 0.0) for line in lines)
+    lines = module.lines(*calls)
+    share = share_on(of_line, lines)
     if share < LEAST_SHARE:
         raise NotApplicable(_NONE)
     return Proposal(

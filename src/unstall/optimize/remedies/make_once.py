@@ -9,7 +9,7 @@ from pathlib import Path
 import libcst as cst
 
 from unstall.optimize.context import RemedyContext
-from unstall.optimize.hot_lines import hot_functions
+from unstall.optimize.hot_lines import hot_functions, share_on
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
 from unstall.optimize.source.errors import SourceError
@@ -48,8 +48,7 @@ def _made(context: RemedyContext, path: Path, function: cst.FunctionDef) -> Iter
 
 def _proposal(context: RemedyContext, path: Path, made: Made, of_line: Mapping[int, float]) -> Proposal:
     module = context.sources.module(path)
-    first, last = module.first_line(made.line), module.last_line(made.line)
-    share = sum(of_line.get(line, 0.0) for line in range(first, last + 1))
+    first, share = module.first_line(made.line), share_on(of_line, module.lines(made.line))
     if share < LEAST_SHARE:
         raise NotApplicable(_NONE)
     refuse_kept(module, made)

@@ -102,10 +102,7 @@ def _of_open(module: SourceModule, call: cst.Call) -> FileRead | None:
     file = item.asname.name
     if not isinstance(file, cst.Name) or not isinstance(block.body, cst.IndentedBlock):
         return None
-    uses = [
-        node for node in module.inside(block.body)
-        if isinstance(node, cst.Name) and node.value == file.value and module.context(node) is not None
-    ]  # fmt: skip
+    uses = module.uses(file.value, block.body)
     value = _parsed(module, uses[0]) if len(uses) == 1 else None
     if value is None or module.statement(value) is not block.body.body[0]:
         return None

@@ -146,17 +146,10 @@ def _bound_to(module: SourceModule, node: cst.BaseExpression) -> str | None:
     return target.value if isinstance(target, cst.Name) else None
 
 
-def _uses(module: SourceModule, function: cst.FunctionDef, name: str) -> list[cst.Name]:
-    return [
-        node for node in module.inside(function)
-        if isinstance(node, cst.Name) and node.value == name and module.context(node) is not None
-    ]  # fmt: skip
-
-
 def _only_asked(module: SourceModule, function: cst.FunctionDef, name: str) -> bool:
     """Whether a name is bound once, and otherwise only items and attributes of it are read."""
     bound = 0
-    for use in _uses(module, function, name):
+    for use in module.uses(name, function):
         above = module.parent(use)
         if module.context(use) is not ExpressionContext.LOAD:
             bound += 1
@@ -172,7 +165,7 @@ def _only_asked(module: SourceModule, function: cst.FunctionDef, name: str) -> b
 
 def _is_asked(module: SourceModule, function: cst.FunctionDef, name: str) -> bool:
     """Whether an item or an attribute of it is read or set anywhere: it is no number."""
-    above = [(use, module.parent(use)) for use in _uses(module, function, name)]
+    above = [(use, module.parent(use)) for use in module.uses(name, function)]
     return any(isinstance(node, (cst.Subscript, cst.Attribute)) and node.value is use for use, node in above)
 
 
@@ -184,7 +177,7 @@ def _mutates(module: SourceModule, node: cst.CSTNode) -> bool:
 
 def _values_of(module: SourceModule, function: cst.FunctionDef, name: str) -> Iterator[tuple[cst.BaseExpression, str]]:
     """(``name[column].values``, source of the column)."""
-    for use in _uses(module, function, name) if name else ():
+    for use in module.uses(name, function) if name else ():
         item = module.parent(use)
         above = module.parent(item) if item is not None else None
         if not isinstance(item, cst.Subscript) or not isinstance(above, cst.Attribute) or len(item.slice) != 1:

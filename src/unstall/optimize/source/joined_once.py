@@ -48,13 +48,13 @@ def refuse_shared(module: SourceModule, found: LoopJoin) -> None:
     for item in module.all(cst.NameItem):
         if item.name.value == name:
             raise AnalysisRefused(f"{name} is shared between functions")
-    for node in _named(module, name):
+    for node in module.uses(name):
         function = module.enclosing(node, cst.FunctionDef, cst.Lambda)
         if function is not found.join.function and (found.join.function is None or _is_within(module, function, found)):
             raise AnalysisRefused(f"another function reads {name}")
     added = found.join.added
     if isinstance(added, cst.Name) and any(
-        may_change_in_place(module, node) for node in _named(module, added.value) if loop in module.ancestors(node)
+        may_change_in_place(module, node) for node in module.uses(added.value, loop)
     ):
         raise AnalysisRefused(f"line {module.first_line(loop)}: {added.value} is changed in place in the loop")
 
@@ -82,19 +82,9 @@ def _only_joined(module: SourceModule, join: Join, loop: cst.For | cst.While) ->
     """Whether the loop names what grows in that one statement only, which stands on a line of its own."""
     assert isinstance(join.grown, cst.Name)
     line = module.statement(join.call)
-    named = [node for node in _named(module, join.grown.value) if loop in module.ancestors(node)]
+    named = module.uses(join.grown.value, loop)
     is_alone = isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1
     return is_alone and len(named) == 2 and all(line in module.ancestors(node) for node in named)
-
-
-def _named(module: SourceModule, name: str) -> Iterator[cst.Name]:
-    """Where a name stands for a variable: not behind a dot, and not before the value of an argument."""
-    for node in module.all(cst.Name):
-        above = module.parent(node)
-        behind_dot = isinstance(above, cst.Attribute) and above.attr is node
-        is_keyword = isinstance(above, cst.Arg) and above.keyword is node
-        if node.value == name and not behind_dot and not is_keyword:
-            yield node
 
 
 def _is_within(module: SourceModule, function: cst.CSTNode | None, found: LoopJoin) -> bool:

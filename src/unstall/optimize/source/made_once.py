@@ -61,14 +61,10 @@ def made_in(module: SourceModule, function: cst.FunctionDef) -> Iterator[Made]:
 def refuse_kept(module: SourceModule, made: Made) -> None:
     """Raise AnalysisRefused where the object leaves the function, or may be changed in it."""
     name = made.name.value
-    for node in module.inside(made.function):
-        if not isinstance(node, cst.Name) or node.value != name or node is made.name:
+    for node in module.uses(name, made.function):
+        if node is made.name:
             continue
         above = module.parent(node)
-        if isinstance(above, (cst.Attribute, cst.Arg)) and (
-            above.attr is node if isinstance(above, cst.Attribute) else above.keyword is node
-        ):
-            continue
         call = module.parent(above) if isinstance(above, cst.Arg) else None
         is_method = isinstance(above, cst.Attribute) and above.value is node
         is_called = isinstance(above, cst.Call) and above.func is node
@@ -118,14 +114,10 @@ def _is_fixed(module: SourceModule, made: Made, expression: cst.BaseExpression) 
 def _references(module: SourceModule, nodes: list[cst.CSTNode]) -> Iterator[cst.Name | cst.Attribute]:
     """The dotted names, whole."""
     for node in nodes:
-        above = module.parent(node)
-        if not isinstance(node, (cst.Name, cst.Attribute)) or not dotted(node):
-            continue
-        is_part = isinstance(above, cst.Attribute) and bool(dotted(above))
-        is_keyword = isinstance(above, cst.Arg) and above.keyword is node
-        is_attribute = isinstance(above, cst.Attribute) and above.attr is node
-        if not (is_part or is_keyword or is_attribute):
-            yield node
+        if isinstance(node, (cst.Name, cst.Attribute)) and dotted(node) and module.context(node) is not None:
+            above = module.parent(node)
+            if not (isinstance(above, cst.Attribute) and dotted(above)):
+                yield node
 
 
 def _is_fixed_name(module: SourceModule, made: Made, node: cst.Name | cst.Attribute) -> bool:

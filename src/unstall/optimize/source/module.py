@@ -120,6 +120,10 @@ class SourceModule:
         first, end = self._collected.extent[node]
         return self._nodes[first:end]
 
+    def lines(self, *nodes: cst.CSTNode) -> set[int]:
+        """The lines that these nodes stand on."""
+        return {line for node in nodes for line in range(self.first_line(node), self.last_line(node) + 1)}
+
     # ------------------------------------------------------------------ names
 
     def name(self, node: cst.CSTNode) -> str:
@@ -155,6 +159,17 @@ class SourceModule:
     def bindings(self, name: cst.Name) -> list[BaseAssignment]:
         """What may bind a name where it stands."""
         return list(self.scope(name)[name.value])
+
+    def uses(self, name: str, within: cst.CSTNode | None = None) -> list[cst.Name]:
+        """Where a name stands for a variable: not behind a dot, and not before the value of an argument.
+
+        In the whole module, or ``within`` a node of it.
+        """
+        nodes = self._nodes if within is None else self.inside(within)
+        return [
+            node for node in nodes
+            if isinstance(node, cst.Name) and node.value == name and self.context(node) is not None
+        ]  # fmt: skip
 
     def alias(self, name: str) -> str | None:
         """How the module can spell a qualified name, by the imports of its top level; None where it has no way to.

@@ -27,8 +27,9 @@ def _is_alone(site: SeamSite) -> bool:
     own = source.syntax_tree(site.file)
     if own is None:
         return False
-    heads = [loop for loop in _around(own, site.line) if _is_head(loop, site.line)]
-    if not heads or any(_repeats(own, loop) for loop in _around(own, site.line) if loop not in heads):
+    around = _around(own, site.line)
+    outer = [loop for loop in around if not source.is_head(loop, site.line)]
+    if len(outer) == len(around) or any(_repeats(own, loop) for loop in outer):
         return False
     for file, _, line in site.callers:
         tree = source.syntax_tree(file)
@@ -43,11 +44,6 @@ def _around(tree: ast.Module, line: int) -> list[ast.expr | ast.stmt]:
         node for node in ast.walk(tree)
         if isinstance(node, _LOOPS) and node.lineno <= line <= (node.end_lineno or node.lineno)
     ]  # fmt: skip
-
-
-def _is_head(loop: ast.expr | ast.stmt, line: int) -> bool:
-    """Whether a line is the head of a ``for`` statement, which asks for the epoch."""
-    return isinstance(loop, (ast.For, ast.AsyncFor)) and loop.lineno <= line <= (loop.iter.end_lineno or loop.lineno)
 
 
 def _repeats(tree: ast.Module, loop: ast.expr | ast.stmt) -> bool:
