@@ -137,7 +137,7 @@ def measure(
         compiled_frames=compiled_frames(main.facts.get("compiled", [])),
         gc_s=_seam_seconds(main, loop, chosen, COLLECTION.event),
         memory=_memory(main, loop, chosen, observation),
-        before_loop=_sampled(observation.before_loop, until=float(loop.starts[0])),
+        windows_before=[window for window in observation.before_loop if window.middle <= float(loop.starts[0])],
         after_loop=_sampled(observation.windows, since=float(loop.ends[-1])),
         samples=_in_loop(observation, float(loop.ends[-1])) or _own_samples(looping),
         sites=sites,
@@ -155,6 +155,8 @@ def measure(
         gpu_states=gpu_states(observation.machine, float(loop.starts[0]), float(loop.ends[-1])),
         spans=_user_spans(processes),
         startup=_startup(loop, chosen, warmup, observation, main),
+        began=observation.began,
+        run_s=None if observation.stopped else observation.ended - observation.began,
     )
     return LoopMeasurement(measurement, loop, chosen, main, list(processes))
 

@@ -22,7 +22,7 @@ from unstall.child.zeros import Zeros
 
 _NO_BACKWARD = -1
 _MOST_LINES = 64
-_NEARLY_ALL = 0.98
+_NEARLY_ALL = 0.97
 """Of what is computed: what recurs along with a call is what the call computes again, but for a rest that varies."""
 
 Path = tuple[tuple[str, str, int], ...]

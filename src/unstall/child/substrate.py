@@ -7,6 +7,7 @@ code that happens to be installed. Standard library only: the recorder asks as w
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 
@@ -16,6 +17,8 @@ class PackageGroup(NamedTuple):
     why: str
     packages: str
     """Import names; with a slash, what a part of a package begins with. Regular expressions."""
+    runs_loops: bool = False
+    """What they do besides calling others may be theirs to mend."""
 
 
 GROUPS: tuple[PackageGroup, ...] = (
@@ -60,6 +63,7 @@ GROUPS: tuple[PackageGroup, ...] = (
         gym pettingzoo ale_py mujoco pygame flax optax orbax chex equinox haiku spdl grain hydra omegaconf fire
         click typer absl optuna
         """,
+        runs_loops=True,
     ),
     PackageGroup(
         "log, plot, measure and show progress: as often as the program asks",
@@ -79,12 +83,22 @@ GROUPS: tuple[PackageGroup, ...] = (
     ),
 )
 
-_NAMES = [name for group in GROUPS for name in group.packages.split()]
-_PACKAGES = re.compile(rf"(?:{'|'.join(name for name in _NAMES if '/' not in name)})(?=[/.]|$)")
-_PARTS = re.compile("|".join(name for name in _NAMES if "/" in name))
+
+def _pattern(groups: Iterable[PackageGroup]) -> re.Pattern[str]:
+    names = [name for group in groups for name in group.packages.split()]
+    packages = "|".join(name for name in names if "/" not in name)
+    return re.compile("|".join([rf"(?:{packages})(?=[/.]|$)", *(name for name in names if "/" in name)]))
+
+
+_SUBSTRATE = _pattern(GROUPS)
+_LOOPS = _pattern(group for group in GROUPS if group.runs_loops)
 
 
 def is_substrate(path: str) -> bool:
     """Whether a file is of such a package. ``path``: within the folder of packages, as ``torch/nn/functional.py``."""
-    path = path.replace("\\", "/")
-    return bool(_PACKAGES.match(path) or _PARTS.match(path))
+    return bool(_SUBSTRATE.match(path.replace("\\", "/")))
+
+
+def runs_loops(path: str) -> bool:
+    """Whether it is of one that runs loops over what others wrote."""
+    return bool(_LOOPS.match(path.replace("\\", "/")))

@@ -11,7 +11,7 @@ import os
 import re
 from functools import lru_cache
 
-from unstall.child.substrate import is_substrate
+from unstall.child import substrate
 
 _PACKAGES = re.compile(r".*[/\\](?:site|dist)-packages[/\\](?:[^/\\]+\.egg[/\\])?", re.DOTALL)
 _STANDARD_LIBRARY = re.compile(r"[/\\]lib(?:64)?[/\\]python3\.\d+t?[/\\]|[/\\]python3\d+\.zip[/\\]")
@@ -37,7 +37,14 @@ def is_program_file(file: str) -> bool:
     if file.startswith(_OWN_PACKAGE) or GENERATED.search(file):
         return False
     within = within_packages(file)
-    return not is_substrate(within[1]) if within else is_user_file(file)
+    return not substrate.is_substrate(within[1]) if within else is_user_file(file)
+
+
+@lru_cache(maxsize=4096)
+def runs_loops(file: str) -> bool:
+    """Whether a file is of an installed framework that runs loops over what others wrote."""
+    within = within_packages(file)
+    return within is not None and substrate.runs_loops(within[1])
 
 
 def within_packages(file: str) -> tuple[str, str] | None:

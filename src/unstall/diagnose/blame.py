@@ -15,13 +15,14 @@ from typing import TypeVar
 
 import msgspec
 
-from unstall.child.user_files import is_program_file, is_user_file
+from unstall.child.user_files import is_program_file, is_user_file, runs_loops
 from unstall.diagnose import backward_lines, source
-from unstall.diagnose.callers import FunctionKey, callers_of, loop_functions
+from unstall.diagnose.callers import FunctionKey, callers_of, functions_of, loop_functions, looping_caller
 from unstall.diagnose.evaluation import with_evaluation
 from unstall.diagnose.installed import distribution_of
+from unstall.diagnose.loop_frameworks import own_code, starting_lines
 from unstall.diagnose.placing import Placed, Placer, ProgramFrames, count, is_import, program_frames, short
-from unstall.diagnose.thresholds import CHANCE, HOLDS
+from unstall.diagnose.thresholds import CHANCE, HANDS_ON, HOLDS
 from unstall.records.measurements import Measurement, SeamSite, Slowing
 from unstall.records.observations import Frame, StackSample
 from unstall.records.report import Caller, Culprit, Hotspot, LineTime
@@ -61,10 +62,13 @@ class Blame:
             self.main = with_evaluation(self.main)
         self.called_share = backward_lines.called_share(self.main)
         """Of backward, in the program's own functions that autograd calls, like hooks."""
-        self.main = backward_lines.attributed(self.main, measurement.backward_shares)
-        self.total = count(self.main)
         self.loops = loop_functions(self.main, measurement.sites)
         """The functions that run the training loop."""
+        self.starts = starting_lines(measurement.sites)
+        """The lines that start a framework's loop."""
+        # Not before: a model's function, with its gradients, would lead to two parts of the loop.
+        self.main = backward_lines.attributed(self.main, measurement.backward_shares)
+        self.total = count(self.main)
 
     def in_phase(self, *phases: str) -> list[Placed]:
         """Samples of the main thread in these phases or places."""
@@ -115,8 +119,36 @@ class Blame:
         return stacks
 
     def main_culprit(self, samples: Sequence[Placed]) -> Culprit | None:
-        """Who holds the time of these samples of the main thread; None when none of the program's code is in them."""
-        return culprit(samples, self.total, "main", self.loops)
+        """Who holds the time of these samples of the main thread; None when none of the program's code is in them.
+
+        Where all that the program did was to start a framework's loop, and the framework's own code holds the time,
+        that is named.
+        """
+        found = culprit(samples, self.total, "main", self.loops)
+        if found is None or (found.file, found.line) not in self.starts:
+            return found
+        own = own_code(samples)
+        return culprit(own, self.total, "main", self.loops) if count(own) >= HOLDS * count(samples) else found
+
+    def at_its_loop(self, blamed: Culprit | None, samples: Sequence[Placed]) -> Culprit | None:
+        """The line that calls the blamed function item by item, where one does: what is to be rewritten is its loop.
+
+        ``samples`` are those in which it is blamed.
+        """
+        if blamed is None:
+            return None
+        line = looping_caller((blamed.file, blamed.function), samples, self.loops)
+        if line is None:
+            return blamed
+        looping = [
+            placed for placed in samples
+            if (line.file, line.function) in functions_of(placed)
+        ]  # fmt: skip
+        share = count(looping) / max(self.total, 1)
+        found = _at_hottest_line(looping, line.file, line.function, share, blamed.where)
+        callers = callers_of((line.file, line.function), samples, self.loops, self.total)
+        code = source.code_at(line.file, line.line)
+        return msgspec.structs.replace(found, line=line.line, code=code, via=blamed.function, callers=callers)
 
     def functions(self, samples: Sequence[Placed], share: float, *, top: int = 3) -> list[LineTime]:
         """The innermost functions of these samples of the main thread, at their hottest lines.
@@ -170,10 +202,32 @@ def culprit(
         holders = [key for key, _ in weights.most_common(1)]
     if not holders:
         return None
-    file, qualname = max(holders, key=lambda key: (depths[key][0] / depths[key][1], weights[key]))
+    deepest = max(holders, key=lambda key: (depths[key][0] / depths[key][1], weights[key]))
+    file, qualname = _where_handed_on(deepest, samples)
     blamed = _at_hottest_line(samples, file, qualname, weights[(file, qualname)] / max(total, 1), where)
     callers = callers_of((file, qualname), samples, loops, total)
     return msgspec.structs.replace(blamed, callers=callers) if callers else blamed
+
+
+def _where_handed_on(holder: FunctionKey, samples: Sequence[Placed]) -> FunctionKey:
+    """The deepest function that has nearly all the time of this one, which may be less than half of what it is about.
+
+    Else, where a function holds just about half, chance would decide whether it is blamed or what calls it.
+    """
+    called: Counter[FunctionKey] = Counter()
+    distances: Counter[FunctionKey] = Counter()
+    held = 0
+    for placed in samples:
+        functions = functions_of(placed)
+        if holder not in functions:
+            continue
+        held += placed.count
+        at = len(functions) - 1 - functions[::-1].index(holder)
+        for distance, function in enumerate(dict.fromkeys(functions[at + 1 :]), start=1):
+            called[function] += placed.count
+            distances[function] += distance * placed.count
+    nearly_all = [function for function, weight in called.items() if weight >= HANDS_ON * held]
+    return max(nearly_all, key=lambda function: distances[function] / called[function], default=holder)
 
 
 def _at_hottest_line(samples: Sequence[Placed], file: str, qualname: str, share: float, where: str) -> Culprit:
@@ -216,7 +270,7 @@ def in_package(line: _Line, sites: Iterable[SeamSite] = ()) -> _Line:
         line: a culprit or hotspot.
         sites: of the run; where samples do not show which line of the user's leads there, the one that leads to these.
     """
-    installed = distribution_of(line.file) if is_program_file(line.file) else None
+    installed = distribution_of(line.file) if is_program_file(line.file) or runs_loops(line.file) else None
     if installed is None:
         return line
     called_by = line.called_by or next((caller for site in sites if (caller := _site_caller(site))), None)

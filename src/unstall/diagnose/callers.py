@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+
+import msgspec
 
 from unstall.child import seams
 from unstall.child.seams import loader
 from unstall.child.user_files import is_program_file
 from unstall.diagnose import source
-from unstall.diagnose.placing import Placed, count, short
+from unstall.diagnose.placing import Placed, count, is_call_of
 from unstall.diagnose.thresholds import HOLDS
 from unstall.records.measurements import SeamSite
 from unstall.records.observations import Frame
 from unstall.records.report import Caller
-from unstall.records.vocabulary import BACKWARD, DATA_WAIT, FORWARD, OPTIMIZER, seam_of
+from unstall.records.vocabulary import BACKWARD, DATA_WAIT, FORWARD, OPTIMIZER, PhaseName, seam_of
 
 FunctionKey = tuple[str, str]
 """(file, qualified name)."""
@@ -49,29 +50,57 @@ def loop_functions(samples: Sequence[Placed], sites: Iterable[SeamSite] = ()) ->
             for function in functions_of(placed):
                 phases[function].add(placed.phase)
     asking = {function for placed in samples for function in _asking(placed)}
+    for phase, file, name, line in lines_to_parts(sites):
+        phases[(file, source.function_at(file, line, name).qualname)].add(phase)
+    return frozenset(function for function, led_to in phases.items() if len(led_to) > 1) | asking
+
+
+def lines_to_parts(sites: Iterable[SeamSite]) -> Iterator[tuple[PhaseName, str, str, int]]:
+    """The parts of a step, each with the file, function and line of the program's calls that lead to it."""
     for site in sites:
         seam = seam_of(site.seam, seams.built_in())
         if seam is not None and seam.phase in _STEP:
             for file, name, line in ((site.file, site.function, site.line), *site.callers):
-                phases[(file, source.function_at(file, line, name).qualname)].add(seam.phase)
-    return frozenset(function for function, led_to in phases.items() if len(led_to) > 1) | asking
+                yield seam.phase, file, name, line
 
 
 def _asking(placed: Placed) -> list[FunctionKey]:
     """The program's functions from which torch's loader is asked for a batch; none where it is not."""
     frames = placed.sample.frames
-    called = next((at for at, frame in enumerate(frames) if _is_loader(frame)), 0)
+    called = next((at for at, frame in enumerate(frames) if is_call_of(loader.NEXT, frame)), 0)
     return functions_of(placed)[: sum(is_program_file(frame.file) for frame in frames[:called])]
-
-
-def _is_loader(frame: Frame) -> bool:
-    name = short(frame.function)
-    return any(re.search(file, frame.file) and re.fullmatch(function, name) for file, function in loader.NEXT.frames)
 
 
 def functions_of(placed: Placed) -> list[FunctionKey]:
     """The program's functions on a stack, outermost first."""
     return [(frame.file, function.qualname) for frame, function in placed.program]
+
+
+def looping_caller(blamed: FunctionKey, samples: Sequence[Placed], loops: frozenset[FunctionKey]) -> Frame | None:
+    """The line of the program that calls the blamed function in a loop, where most of its time is in such calls.
+
+    Only a call that nothing lies between: layers that a model calls one after the other are each a matter of its own.
+
+    Args:
+        blamed: the function.
+        samples: in which it is blamed.
+        loops: functions that run the training loop, or another over batches; theirs is the loop of the training.
+    """
+    through, lines = 0, Counter[Frame]()
+    for placed in samples:
+        functions = functions_of(placed)
+        if blamed not in functions:
+            continue
+        through += placed.count
+        at = functions.index(blamed)
+        frame, above = placed.program[at][0], placed.program[at - 1][0] if at else None
+        frames = placed.sample.frames
+        if above is None or functions[at - 1] in loops or frames[frames.index(frame) - 1] != above:
+            continue
+        if source.in_loop(above.file, above.line):
+            lines[msgspec.structs.replace(above, function=functions[at - 1][1])] += placed.count
+    line, calls = next(iter(lines.most_common(1)), (None, 0))
+    return line if calls >= HOLDS * through else None
 
 
 def callers_of(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -360,7 +360,7 @@ def short(function: str) -> str:
     return function.rpartition(".")[2]
 
 
-def program_frames(frames: Sequence[Frame]) -> ProgramFrames:
+def program_frames(frames: Sequence[Frame], is_programs: Callable[[str], bool] = is_program_file) -> ProgramFrames:
     """The frames of the program's own files, with their functions.
 
     A tensor subclass sees each operator pass by: who called the operator is meant, not who handed it on.
@@ -368,8 +368,14 @@ def program_frames(frames: Sequence[Frame]) -> ProgramFrames:
     return tuple(
         (frame, source.function_at(frame.file, frame.line, short(frame.function)))
         for frame in frames
-        if is_program_file(frame.file) and short(frame.function) not in _HANDED_ON
+        if is_programs(frame.file) and short(frame.function) not in _HANDED_ON
     )
+
+
+def is_call_of(seam: Seam, frame: Frame) -> bool:
+    """Whether a frame is of a call of the seam."""
+    name = short(frame.function)
+    return any(re.search(file, frame.file) and re.fullmatch(function, name) for file, function in seam.frames)
 
 
 def is_import(frames: Sequence[Frame]) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import NamedTuple
 
 import msgspec
 
@@ -10,9 +12,17 @@ from unstall.diagnose.blame import culprit, in_package
 from unstall.diagnose.placing import Placed, count, is_import, program_frames
 from unstall.diagnose.thresholds import FEWEST_SAMPLES, SET_UP
 from unstall.records.measurements import Measurement
-from unstall.records.observations import StackSample
-from unstall.records.report import LineTime, Startup
+from unstall.records.observations import StackSample, StackWindow
+from unstall.records.report import Culprit, LineTime, Startup
 from unstall.records.vocabulary import OTHER
+
+
+class Holder(NamedTuple):
+    """A function that holds a stretch of time outside of the loop."""
+
+    culprit: Culprit
+    """Its share is of the stacks that were seen."""
+    seconds: float
 
 
 def startup(measurement: Measurement) -> Startup | None:
@@ -22,22 +32,65 @@ def startup(measurement: Measurement) -> Startup | None:
     """
     if measurement.startup is None:
         return None
+    set_up = set_up_holder(measurement)
     return msgspec.structs.replace(
         measurement.startup,
-        set_up=_held(measurement.before_loop, measurement.main_pid),
-        wind_up=_held(measurement.after_loop, measurement.main_pid),
+        set_up=_line(set_up.culprit) if set_up is not None else None,
+        wind_up=_line(_holder(_main_stacks(measurement.after_loop, measurement.main_pid))),
     )
 
 
-def _held(samples: Iterable[StackSample], pid: int) -> LineTime | None:
-    placed = [
+def set_up_holder(measurement: Measurement) -> Holder | None:
+    """The function that holds the time before the first step; None where none does.
+
+    Each window stands for the time from half-way after the one before it to half-way before the next: the longer a
+    program has run, the further they are apart.
+    """
+    if measurement.startup is None:
+        return None
+    windows = sorted(measurement.windows_before, key=lambda window: window.middle)
+    placed = [_main_stacks(window.samples, measurement.main_pid) for window in windows]
+    blamed = _holder([each for stacks in placed for each in stacks])
+    if blamed is None:
+        return None
+    held_s = sum(
+        for_s * count(each for each in stacks if _is_in(blamed, each)) / max(count(stacks), 1)
+        for for_s, stacks in zip(
+            _stood_for(windows, measurement.began + measurement.startup.before_first_batch_s), placed
+        )
+    )
+    return Holder(blamed, held_s)
+
+
+def _stood_for(windows: Sequence[StackWindow], until: float) -> list[float]:
+    """Seconds that each window stands for. None are of the time before the first, in which nobody looked."""
+    middles = [window.middle for window in windows]
+    edges = [*middles[:1], *((a + b) / 2 for a, b in pairwise(middles)), until]
+    return [max(0.0, end - begin) for begin, end in pairwise(edges)]
+
+
+def _main_stacks(samples: Iterable[StackSample], pid: int) -> list[Placed]:
+    return [
         Placed(sample, OTHER.name, program_frames(sample.frames))
         for sample in samples
         if sample.pid == pid and sample.main_thread
     ]
+
+
+def _holder(placed: Sequence[Placed]) -> Culprit | None:
     if count(placed) < FEWEST_SAMPLES:
         return None
     holder = culprit([each for each in placed if not is_import(each.sample.frames)], count(placed), "main")
-    if holder is None or holder.share < SET_UP:
+    return holder if holder is not None and holder.share >= SET_UP else None
+
+
+def _is_in(blamed: Culprit, placed: Placed) -> bool:
+    if is_import(placed.sample.frames):
+        return False
+    return any((frame.file, function.qualname) == (blamed.file, blamed.function) for frame, function in placed.program)
+
+
+def _line(holder: Culprit | None) -> LineTime | None:
+    if holder is None:
         return None
     return in_package(LineTime(function=holder.function, file=holder.file, line=holder.line, share=holder.share))

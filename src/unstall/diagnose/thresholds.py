@@ -42,6 +42,7 @@ MOSTLY_ELSEWHERE = Threshold(0.4, "share of all cores that other programs take: 
 
 FEWEST_SAMPLES = Threshold(20, "stack samples: with fewer, time that no seam claims is not split by them")
 HOLDS = Threshold(0.5, "share of a set of samples from which on a function holds their time")
+HANDS_ON = Threshold(0.8, "of a function's time that one it calls has, from which it is that one's")
 CHANCE = Threshold(3.0, "standard deviations of a count of samples: beyond it, it is not chance")
 STRAY = Threshold(0.005, "share of a step: a claim below it is a stray sample, not a phase")
 NEIGHBOURS = Threshold(0.1, "cores of other programs from which on their part is taken out of the step")
@@ -144,7 +145,9 @@ GROWTH_BYTES = Threshold(24e6, "bytes a run must have grown by: less is an alloc
 GROWTH_EXPLAINED = Threshold(0.3, "of the growth that the program was seen to hold: then it is no warm-up")
 DDP_BUCKET_BYTES = Threshold(4e6, "gradients of less fill no bucket: latency, not bandwidth, is what costs")
 SET_UP = Threshold(0.3, "share of the time before the first step from which the function that holds it is named")
+SET_UP_LEADS = Threshold(0.33, "share of a whole run in one function before the first step, from which it may lead")
 VALIDATES = Threshold(0.3, "share of the step from which validation is worth a finding: some of it training needs")
+BESIDE_MODEL = Threshold(0.3, "of validation outside of the model's calls, from which the culprit is looked for there")
 EVALUATES_BETWEEN = Threshold(0.5, "of validation's time that must lie between steps: a teacher is called within them")
 NOTABLE_CALLBACK = Threshold(0.05, "share of the step from which a callback is named in the evidence")
 

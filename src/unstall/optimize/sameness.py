@@ -98,6 +98,8 @@ class Verdict:
     """The largest difference over its limit: at most 1 where it is close."""
     reason: str | None = None
     """Why it is not close, for a person: where the two first differ by more than rounding, and by how much."""
+    says_nothing: bool = False
+    """Whether the original's own runs are too far apart to tell."""
 
 
 class Limits:
@@ -119,6 +121,9 @@ class Limits:
         problem = self._problem(changed)
         if problem is not None:
             return Verdict(None, math.inf, problem)
+        noise = self._too_noisy()
+        if noise is not None:
+            return Verdict(None, math.inf, noise, says_nothing=True)
         ratios = list(self._ratios(changed))
         beyond = next((reason for ratio, reason in ratios if ratio > 1), None)
         return Verdict("reduced" if beyond else "close", max(ratio for ratio, _ in ratios), beyond)
@@ -136,7 +141,7 @@ class Limits:
         if len(changed) != len(self.original):
             first = max(self.original, changed, key=len)[min(len(self.original), len(changed))]
             return f"{first.place}: {len(changed)} tensors were computed instead of {len(self.original)}"
-        return self._too_noisy()
+        return None
 
     def _too_noisy(self) -> str | None:
         """Why nothing can be said of this program: rounding changes all of its first step as bfloat16 would."""

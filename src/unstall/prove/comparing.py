@@ -84,6 +84,8 @@ class Comparer:
             if verdict.sameness == "close":
                 self._at_most("close")
                 self.furthest = max(self.furthest, verdict.ratio)
+            elif verdict.says_nothing and not self.allow:
+                raise ProofEnded("inconclusive", verdict.reason or "")
             else:
                 place, _, detail = (verdict.reason or "").partition(": ")
                 self.judge(Difference(kind="values", place=place, detail=detail), where)

@@ -19,7 +19,7 @@ from unstall.records.model import (
     Recomputation,
     ZeroProducts,
 )
-from unstall.records.observations import StackSample
+from unstall.records.observations import StackSample, StackWindow
 from unstall.records.report import CallbackTime, PhaseTime, SpanTime, Startup
 from unstall.records.run import Between, Generation, GpuState, StepTime
 from unstall.records.vocabulary import PhaseName, Plugins
@@ -245,7 +245,7 @@ class Measurement(msgspec.Struct, frozen=True):
     """The functions that torch.compile met in the whole run."""
     gc_s: float = 0.0
     memory: MemoryMeasurement = msgspec.field(default_factory=MemoryMeasurement)
-    before_loop: Sequence[StackSample] = ()
+    windows_before: Sequence[StackWindow] = ()
     """Stacks of the set-up, imports included."""
     after_loop: Sequence[StackSample] = ()
     """Those after the last step."""
@@ -276,6 +276,10 @@ class Measurement(msgspec.Struct, frozen=True):
     spans: Sequence[SpanTime] = msgspec.field(default_factory=list)
     """The user's own spans, over the whole run and all processes."""
     startup: Startup | None = None
+    began: float = 0.0
+    """When the run did, on the clock of ``windows_before``."""
+    run_s: float | None = None
+    """Wall time of the whole run; None where it did not end by itself."""
 
     @property
     def backward_shares(self) -> list[tuple[OperatorLine, float]]:

@@ -300,6 +300,11 @@ def register_html(render: Callable[[Report], str]) -> None:
     _html = render
 
 
+def costliest(report: Report) -> Finding | None:
+    """The first finding that makes steps longer: what the verdict is about may not, such as growing memory."""
+    return next((finding for finding in (report.verdict, *report.findings) if "untimed" not in finding.traits), None)
+
+
 def _current(report: Report) -> Report:
     """A report of version 1 as version 2 would have it: a run without a step has no verdict, and is not healthy."""
     if report.schema != "unstall/1" or report.run.steps:

@@ -15,7 +15,7 @@ from unstall.benchmark import rundir, state
 from unstall.benchmark.archive import REPORT_NAME
 from unstall.records.comparison import Entry
 from unstall.records.encoding import plain_json
-from unstall.records.report import Report
+from unstall.records.report import Report, costliest
 from unstall.records.vocabulary import NO_VERDICT, UNEXPLAINED
 from unstall.repeat import revision, schema
 from unstall.repeat.database import LedgerError, connect
@@ -160,7 +160,7 @@ def entry_of(report: Report, directory: Path, revision: Revision) -> Entry:
 
 
 def gap_of(report: Report) -> float | None:
-    """1 - actual/ceiling: by the highest measured ceiling if there is one, else by the verdict's headroom."""
+    """1 - actual/ceiling: by the highest measured ceiling if there is one, else by what costs a step most."""
     if not report.run.steps or report.verdict.pattern in (UNEXPLAINED, NO_VERDICT):
         return None
     measured = [
@@ -168,7 +168,8 @@ def gap_of(report: Report) -> float | None:
     ]
     if measured:
         return max(measured)
-    return 1 - 1 / max(report.verdict.headroom, 1.0)
+    stall = costliest(report)
+    return 1 - 1 / max(stall.headroom, 1.0) if stall is not None else None
 
 
 def _to_row(entry: Entry) -> dict[str, Any]:

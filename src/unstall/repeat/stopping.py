@@ -15,7 +15,7 @@ from datetime import datetime, timedelta, timezone
 from itertools import pairwise
 
 from unstall.records.comparison import Answer, BestRemedy, Entry, Iteration, Savings, Stopping
-from unstall.records.report import Report
+from unstall.records.report import Report, costliest
 from unstall.records.vocabulary import HEALTHY, WITHOUT_CULPRIT
 from unstall.repeat.ledger import gap_of
 from unstall.repeat.thresholds import CLOSE_ENOUGH, LITTLE, LOOK_BACK_WEEKS
@@ -176,15 +176,15 @@ def best_remedy(report: Report) -> BestRemedy | None:
     gain, name = max(untried, default=(0.0, ""))
     if gain > 1:
         return BestRemedy(name, gain, "predicted", is_ceiling=False)
-    verdict = report.verdict
-    if not report.run.steps or verdict.pattern in WITHOUT_CULPRIT or not math.isfinite(verdict.headroom):
+    stall = costliest(report)
+    if stall is None or not report.run.steps or stall.pattern in WITHOUT_CULPRIT or not math.isfinite(stall.headroom):
         return None
-    advice = verdict.advice[0] if verdict.advice else f"what makes it {verdict.pattern}"
-    expected, ceiling = verdict.expected_gain, verdict.ceiling
+    advice = stall.advice[0] if stall.advice else f"what makes it {stall.pattern}"
+    expected, ceiling = stall.expected_gain, stall.ceiling
     if expected is not None:
         return BestRemedy(advice, expected.value, expected.known_by, False, (expected.low, expected.high))
     interval = (ceiling.low, ceiling.high) if ceiling else None
-    return BestRemedy(advice, max(verdict.headroom, 1.0), verdict.headroom_known_by, True, interval)
+    return BestRemedy(advice, max(stall.headroom, 1.0), stall.headroom_known_by, True, interval)
 
 
 def weekly_hours(entries: Sequence[Entry], now: datetime) -> float:
@@ -214,6 +214,9 @@ def _answer(
     best: BestRemedy | None,
     little: float,
 ) -> tuple[Answer, list[str]]:
+    verdict = report.verdict
+    if report.run.steps and "untimed" in verdict.traits:
+        return "go on", [f"{verdict.pattern}: {verdict.summary}" if verdict.summary else verdict.pattern]
     if bound is None:
         why = "the last run took no steps, so nothing is known of its speed"
         if report.run.steps:

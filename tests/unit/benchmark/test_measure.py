@@ -415,4 +415,10 @@ def test_environment_loops_know_how_many_environments_a_step_has(envs):
 
 def test_stacks_of_the_set_up_are_those_of_windows_before_the_first_step():
     seen = [StackWindow(when, [StackSample(100, "MainThread", (), count)]) for when, count in ((990.0, 7), (1001.0, 9))]
-    assert [sample.count for sample in run(training(40), before_loop=seen).measurement.before_loop] == [7]
+    assert run(training(40), before_loop=seen).measurement.windows_before == seen[:1]
+
+
+def test_how_long_a_run_took_is_known_where_it_ended_by_itself():
+    whole, cut = run(training(40)), run(training(40), stopped=True)
+    assert whole.measurement.run_s > whole.measurement.total_steps * whole.measurement.step.mean
+    assert cut.measurement.run_s is None

@@ -55,6 +55,35 @@ def test_an_operator_that_a_tensor_class_hands_on_is_its_callers(library, driver
     assert found.function == "note"
 
 
+@pytest.fixture
+def framework(tmp_path):
+    """A framework that runs loops."""
+    path = tmp_path / "site-packages" / "skorch" / "net.py"
+    path.parent.mkdir(parents=True)
+    text = "def fit(net):\n    for batch in net.batches:\n        net.step(batch)  # step\n        note(net)  # note\n"
+    return Source(path, text + "\ndef note(net):\n    return [row for row in net.history]  # search\n")
+
+
+def own(driver, framework, *innermost, starts=True):
+    """Who is blamed for a framework's stack."""
+    call = ("main", "# fit")
+    known = [driver.site(seam, *call) for seam in ("~forward", "~backward")] if starts else []
+    frames = (driver.at(*call), framework.at("fit", "# note"), framework.at("note", "# search"), *innermost)
+    blame = blame_of([stack(*frames)], sites=known)
+    return in_package(blame.main_culprit(blame.main))
+
+
+def test_a_framework_that_runs_the_loop_is_blamed_for_what_it_does_itself(driver, framework):
+    found = own(driver, framework)
+    assert (found.function, found.line, found.package) == ("note", framework.line("# search"), "skorch")
+    assert found.called_by == Caller(function="main", file=driver.file, line=driver.line("# fit"))
+
+
+def test_it_is_not_for_what_it_calls_or_where_the_line_starts_no_loop(driver, framework):
+    assert own(driver, framework, lib("torch/_tensor.py", "item")).function == "main"
+    assert own(driver, framework, starts=False).function == "main"
+
+
 def test_what_is_the_users_is_in_no_package(driver):
     found = in_package(culprit(blame_of([stack(driver.at("main", "# fit"))]).main, 50, "main"))
     assert (found.package, found.version, found.called_by) == ("", "", None)

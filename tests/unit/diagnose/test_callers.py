@@ -64,3 +64,66 @@ def test_one_that_calls_itself_is_one_caller(code):
     nested = stack(WORKER, FETCH, item, apply, apply, apply, code.at("blur", "# blur"), pid=WORKER_PID, count=50)
     _, callers = callers_in(blame_of([nested]), "worker")
     assert [name for name, _, _ in callers] == ["Compose.__call__", "Photos.__getitem__"]
+
+
+LOOPING = """
+def scale(channel):
+    bins = channel.histc(256)  # bins
+    return bins / bins.sum()
+
+def equalize(images):
+    return [scale(channel) for channel in images]  # loop
+
+class Cell:
+    def forward(self, x):
+        return x  # cell
+
+class Net:
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)  # layers
+        return equalize(x)  # once
+
+def train(model, loader):
+    for batch in loader:
+        loss = scale(batch)  # batch
+        model(batch)  # model
+        loss.backward()  # backward
+"""
+
+
+@pytest.fixture
+def looping(tmp_path):
+    return Source(tmp_path / "looping.py", LOOPING)
+
+
+def at_its_loop(code, *frames, **more):
+    """Function, line and call of what is blamed for the stack."""
+    above = code.at("train", "# model")
+    known = [code.site("~forward", "train", "# model"), code.site("~backward", "train", "# backward")]
+    blame = blame_of([stack(above, CALL, *frames, count=80)], sites=known)
+    found = blame.at_its_loop(blame.main_culprit(blame.main), blame.main)
+    return found.function, found.line, found.via
+
+
+def test_what_is_called_item_by_item_is_blamed_at_the_loop_around_it(looping):
+    once, loop = looping.at("Net.forward", "# once"), looping.at("equalize", "# loop")
+    listing = looping.at("equalize.<locals>.<listcomp>", "# loop")
+    for frames in ((once, loop), (once, loop, listing)):
+        assert at_its_loop(looping, *frames, looping.at("scale", "# bins")) == (
+            "equalize",
+            looping.line("# loop"),
+            "scale",
+        )
+
+
+def test_layers_that_a_model_calls_in_turn_and_a_call_from_no_loop_stay_blamed(looping):
+    layers = looping.at("Net.forward", "# layers")
+    assert at_its_loop(looping, layers, CALL, looping.at("Cell.forward", "# cell"))[0] == "Cell.forward"
+    assert at_its_loop(looping, looping.at("Net.forward", "# once"), looping.at("equalize", "# loop"))[0] == "equalize"
+
+
+def test_the_loop_of_the_training_is_no_loop_around_a_call(looping):
+    known = [looping.site("~forward", "train", "# model"), looping.site("~backward", "train", "# backward")]
+    blame = blame_of([stack(looping.at("train", "# batch"), looping.at("scale", "# bins"))], sites=known)
+    assert blame.at_its_loop(blame.main_culprit(blame.main), blame.main).function == "scale"

@@ -286,6 +286,17 @@ def test_what_only_rounds_differently_is_close_as_far_as_perturbed_runs_show():
     assert proof.verdict == "different" and "times as far as rounding goes" in proof.first_difference.detail
 
 
+def test_of_a_program_whose_own_runs_have_nothing_in_common_nothing_is_said():
+    runs = itertools.count()
+
+    def chance(plan):
+        numbers = np.random.default_rng(next(runs)).normal(size=64)
+        return make_run(seconds=5.0 if plan == {} else 10.0, tensors=make_tensors(numbers))
+
+    proof, _ = prove(chance, chance)
+    assert proof.verdict == "inconclusive" and "does it seed its random numbers" in proof.reason
+
+
 def shortened(plan, steps=24, epochs=2):
     """An account of a run whose epochs are shorter where the plan asks for that."""
     return make_account(steps=steps, shortened=epochs if "shorter" in plan else 0)

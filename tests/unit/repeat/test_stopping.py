@@ -195,3 +195,13 @@ def test_the_best_next_step_brings_its_expected_gain_not_the_ceiling():
     assert (found.best.gain, found.best.interval, found.best.is_ceiling) == (1.6, (1.2, 2.4), False)
     assert found.answer == "go on" and found.why[0].startswith("4×")
     assert "expected gain 1.6×, 1.2 to 2.4, estimated" in next_view.page(next_view.NextAnswer(found)).as_text()
+
+
+@pytest.mark.parametrize(("pattern", "others"), [("memory-growth", []), ("startup-bound", ["host-bound"])])
+def test_what_costs_no_step_its_time_is_a_reason_to_go_on(pattern, others):
+    verdict = changed(report(pattern=pattern, headroom=1.0), verdict__traits=("untimed",)).verdict
+    stalls = [report(pattern=other, headroom=1.5).verdict for other in others]
+    given = changed(report(), verdict=verdict, findings=[verdict, *stalls])
+    found = stopping.judge(_history(10.0), given, now=_NOW)
+    assert found.answer == "go on" and pattern in found.why[0]
+    assert (found.bound, found.best and found.best.gain) == ((pytest.approx(1.5), 1.5) if stalls else (None, None))

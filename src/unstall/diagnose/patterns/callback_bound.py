@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from unstall.child.seams import modules
 from unstall.diagnose import source, vocabulary
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.own_threads import of_other_work
 from unstall.diagnose.patterns.base import Pattern, UsualRemedy, at, grows_by, name_of, of_step, part
-from unstall.diagnose.placing import Placed
+from unstall.diagnose.placing import Placed, count, is_call_of
 from unstall.diagnose.source import SourceFunction
-from unstall.diagnose.thresholds import BLOCKED, EVALUATES_BETWEEN, NOTABLE_CALLBACK, SEEN, VALIDATES
+from unstall.diagnose.thresholds import BESIDE_MODEL, BLOCKED, EVALUATES_BETWEEN, NOTABLE_CALLBACK, SEEN, VALIDATES
 from unstall.records.observations import Frame
 from unstall.records.report import CallbackTime, Culprit, Finding
 from unstall.records.run import Utilization
@@ -100,9 +103,13 @@ class CallbackBound(Pattern):
         taken_s, share = host.phase_s(VALIDATION.name), host.share(VALIDATION.name)
         between = host.measurement.between
         times = between.count if between is not None else 0
+        samples = host.blame.in_phase(VALIDATION.name)
+        beside = [placed for placed in samples if not _in_module(placed.sample.frames)]
+        # The model has to be called. What surrounds its calls is what may be mended, where it is much.
+        mendable = beside if count(beside) >= BESIDE_MODEL * count(samples) else samples
         return self.finding(
             cause=_VALIDATION,
-            culprit=host.blame.main_culprit(host.blame.in_phase(VALIDATION.name)),
+            culprit=host.blame.main_culprit(mendable),
             share=share,
             phases=(VALIDATION.name,),
             headroom=host.headroom_without(taken_s),
@@ -127,6 +134,10 @@ def _validates(host: HostFeatures) -> bool:
     if between is None or host.phase_s(ENV.name) or host.share(VALIDATION.name) < VALIDATES:
         return False
     return between.mean_s >= EVALUATES_BETWEEN * host.attributed.get(VALIDATION.name, 0.0)
+
+
+def _in_module(frames: Sequence[Frame]) -> bool:
+    return any(is_call_of(modules.FORWARD, frame) for frame in frames)
 
 
 def _costliest(host: HostFeatures) -> list[CallbackTime]:

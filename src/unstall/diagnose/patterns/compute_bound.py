@@ -8,7 +8,7 @@ the way: only faster kernels make the step shorter.
 
 from __future__ import annotations
 
-from unstall.diagnose import claims
+from unstall.diagnose import claims, source
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.lower_precision import by_bfloat16
 from unstall.diagnose.model_causes import CAUSES, find
@@ -37,6 +37,8 @@ from unstall.threshold import Range
 from unstall.trace.features import TraceFeatures
 from unstall.trace.kernels import UNNAMED
 from unstall.trace.phrases import short
+
+_AT_ONCE = "the line stands in a loop: have one operator do for the whole batch what it does item by item"
 
 
 class ComputeBound(Pattern):
@@ -77,16 +79,17 @@ class ComputeBound(Pattern):
         ]
         if host.efficiency is not None:
             evidence.append(f"the model's arithmetic runs at {percent(host.efficiency)} of this machine's peak")
-        sure = cause.sure or suspects.module
+        sure, culprit = cause.sure or suspects.module, cause.culprit(host, suspects)
+        item_by_item = culprit is not None and source.in_loop(culprit.file, culprit.line)
         return self.finding(
             cause=cause.name,
-            culprit=cause.culprit(host, suspects),
+            culprit=culprit,
             share=share,
             phases=() if host.python_in_forward else self.phases,
             headroom=host.headroom_without(cause.waste_s(host, suspects)),
             confidence="low" if waits_unrecorded(host.measurement) else "high" if sure else "medium",
             evidence=evidence,
-            advice=[cause.advice(suspects)],
+            advice=[*([_AT_ONCE] if item_by_item else []), cause.advice(suspects)],
         )
 
     def on_device(self, device: TraceFeatures) -> Finding | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from factory import (
     CALL,
@@ -100,6 +101,36 @@ def test_callback_bound_by_validation_between_steps(code):
     verdict, *_ = host_findings(measurement(phases, **more))
     assert (verdict.pattern, verdict.cause) == ("callback-bound", "validation")
     assert "goes into validation" in verdict.summary
+
+
+@pytest.mark.parametrize("beside, named", [(40, "evaluate"), (5, "Net.decode")])
+def test_in_validation_what_surrounds_the_models_calls_is_blamed_where_it_is_much(tmp_path, beside, named):
+    text = """
+    def evaluate(model, rows, seen):
+        for row in rows:
+            model.decode(row)  # decode
+            if row not in seen:  # search
+                seen.append(row)
+
+    class Net:
+        def decode(self, row):
+            return self(row)  # call
+
+    def train(model, rows):
+        for row in rows:
+            model(row).backward()  # model
+        evaluate(model, rows, [])  # evaluate
+    """
+    code = Source(tmp_path / "evaluating.py", text)
+    site = msgspec.structs.replace(code.site("~forward", "train", "# model"), grad=True)
+    above = code.at("train", "# evaluate")
+    samples = [
+        stack(above, code.at("evaluate", "# decode"), code.at("Net.decode", "# call"), CALL, count=60),
+        stack(above, code.at("evaluate", "# search"), count=beside),
+        stack(code.at("train", "# model"), CALL, count=50),
+    ]
+    phases, more = evaluating(0.6, 1.0, samples=samples, sites=[site])
+    assert check(match("callback-bound", phases, **more), "callback-bound").culprit.function == named
 
 
 @pytest.mark.parametrize(
