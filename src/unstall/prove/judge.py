@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,6 +34,7 @@ from unstall.prove.runs import (
     other_kind,
     other_seeds,
     plan_of,
+    samples_to_leave_out,
 )
 from unstall.prove.timing import ProofPair, break_even, doubt, gains_less_watched, medians, own_pairs, ratio_of
 from unstall.prove.trees import Sides
@@ -43,9 +45,8 @@ _RUNS_AT_THE_END = 24  # 12 halves that end early, 4 that lack room, 8 with othe
 _NOTHING_SEEN = "neither losses nor outputs of models were seen: what it leaves behind is compared alone"
 _FIXED_SEEDS = "the program's seeds cannot be changed from outside: it was compared under its own alone"
 _DRAWS_OTHERWISE = "random numbers are drawn as the program draws them: not sample by sample, as one side does not"
-_ORDERS_ITSELF = "not compared with a sample less in each epoch, as the change orders its samples itself"
+_ORDERS_ITSELF = "not compared with fewer samples in each epoch, as the change orders its samples itself"
 _FAILS_UNDER_OTHERS = "under other seeds the original fails: it was compared under its own alone"
-
 
 _Both = tuple[Mapping[str, Any], WholeRun, WholeRun]
 """A plan, and a run of the original and of the changed program under it."""
@@ -183,13 +184,13 @@ class Judge:
         self.comparer.compare_as_it_is(plan, original, changed)
 
     def _watch_under_other_seeds(self, kind: str, original: WholeRun) -> None:
-        """Compare whole runs under seeds that the change has not seen, and with a sample less in each epoch.
+        """Compare whole runs under seeds that the change has not seen, and with fewer samples in each epoch.
 
         ``original``: a run under the usual seeds.
         """
-        self.log("the same under seeds that the change has not seen, with a sample less")
+        self.log("the same under seeds that the change has not seen, with fewer samples")
         shift = other_seeds()
-        runs = self._shortened(kind, shift, original) or self._both(kind, shift, "")
+        runs = self._shortened(kind, shift, original) or self._both(kind, shift, "", (1,))
         if runs is None:
             self.has_seeds = False
             self.known_by.append(_FAILS_UNDER_OTHERS)
@@ -201,24 +202,27 @@ class Judge:
             self.known_by.append(_FIXED_SEEDS)
             return
         self.watched.append(ProofPair(other, changed))
-        conditions = ["under other seeds"] * self.has_seeds + ["with a sample less in each epoch"] * is_shorter
+        conditions = ["under other seeds"] * self.has_seeds + ["with fewer samples in each epoch"] * is_shorter
         self.comparer.compare(plan, other, changed, is_whole=True, where=f" {' and '.join(conditions)}")
         self.known_by.append(
             f"under the program's seeds, and under those seeds changed by {shift}" if self.has_seeds else _FIXED_SEEDS
         )
         if is_shorter:
-            self.known_by.append("with the data as they are, and with a sample less in each epoch")
+            self.known_by.append(
+                f"with the data as they are, and with {plan['shorter']['samples']} fewer samples in each epoch"
+            )
 
     def _shortened(self, kind: str, shift: int, usual: WholeRun) -> _Both | None:
-        """The same with a sample less in each epoch: where a side does not take its samples from torch's samplers, the
-        datasets say that they have one less. None where that is not how it knows their number either.
+        """The same with fewer samples in each epoch: where a side does not take its samples from torch's samplers, the
+        datasets say that they have fewer. None where that is not how it knows their number either.
 
         ``usual``: a run of the original with all samples.
         """
-        runs = self._both(kind, shift, "samplers")
+        fewer = tuple(dict.fromkeys((samples_to_leave_out(usual), 1)))
+        runs = self._both(kind, shift, "samplers", fewer)
         if runs is None or not _ends_alike(runs) or _shortened(runs[1]) == _shortened(runs[2]):
             return runs
-        runs = self._both(kind, shift, "datasets")
+        runs = self._both(kind, shift, "datasets", fewer)
         if runs is not None and (not _ends_alike(runs) or self._is_shorter(runs, usual)):
             return runs
         self.known_by.append(_ORDERS_ITSELF)
@@ -235,14 +239,17 @@ class Judge:
             before != all_ == after for all_, before, after in counts
         )
 
-    def _both(self, kind: str, shift: int, shorter: Shorter) -> _Both | None:
-        """A watched run of each side under other seeds, with their plan; None where the original does not work so."""
-        plan = plan_of(kind, shift=shift, shorter=shorter, by_sample=self.by_sample)
-        try:
-            original = self.runs.original(plan)
-        except OriginalFailed:
-            return None
-        return plan, original, self.runs.changed(plan, original.seconds)
+    def _both(self, kind: str, shift: int, shorter: Shorter, fewer: Sequence[int]) -> _Both | None:
+        """A watched run of each side under other seeds, with their plan; None where the original does not work so.
+
+        ``fewer``: samples that are left out of each epoch; the first of these with which the original works.
+        """
+        for left_out in fewer:
+            plan = plan_of(kind, shift=shift, shorter=shorter, left_out=left_out, by_sample=self.by_sample)
+            with suppress(OriginalFailed):
+                original = self.runs.original(plan)
+                return plan, original, self.runs.changed(plan, original.seconds)
+        return None
 
     def _time(self) -> None:
         """Time whole runs that nothing watches, in turns, until it is clear; compare what each leaves behind.
@@ -256,7 +263,7 @@ class Judge:
                 return
             shift = other_seeds() if self.has_seeds and number % 2 else None
             self.log(f"pair {number + 1} of whole runs{', under other seeds' * (shift is not None)}")
-            self.pairs.append(self.runs.timed(shift, changed_first=number % 4 in (1, 2), keeps_files=not number))
+            self.pairs.append(self.runs.timed(shift, changed_first=number % 4 in (1, 2), keeps_files=number < 2))
             self.comparer.compare_effects(self.pairs)
             fewer = saves.fewer(self.pairs)
             if fewer is not None and not fewer.is_by_time:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from unstall.prove.trees import Files, Sides
 from unstall.records.proof import ProofVerdict
 
 _SEED = 20260101
+_LARGE_BATCH = 5  # samples: of fewer, no number between 2 and what leaves one is left to draw
 
 Shorter = Literal["", "samplers", "datasets"]
 """What leaves a sample of each epoch out: torch's samplers, or the datasets, whose length samplers ask for."""
@@ -138,6 +140,7 @@ def plan_of(
     steps: int | None = None,
     shift: int | None = None,
     shorter: Shorter = "",
+    left_out: int = 1,
     by_sample: bool = True,
 ) -> dict[str, Any]:
     """The plan of a run that is watched.
@@ -146,12 +149,13 @@ def plan_of(
         kind: what counts as a step; empty where the program makes none.
         steps: after how many it ends; None for a whole run.
         shift: by how much the program's seeds are changed.
-        shorter: by what each epoch has a sample less than the data; empty where it has not.
+        shorter: by what each epoch has fewer samples than the data; empty where it has not.
+        left_out: how many fewer.
         by_sample: whether each sample is drawn under a seed of its own, so that workers make the same ones.
     """
     seed: dict[str, Any] = {"seed": {"seed": _SEED if by_sample else None, "shift": shift}}
     if shorter:
-        seed["shorter"] = {"samples": 1, "datasets": shorter == "datasets"}
+        seed["shorter"] = {"samples": left_out, "datasets": shorter == "datasets"}
     if not kind:
         return {**seed, "account": {}}
     return {
@@ -170,6 +174,16 @@ def reseeded(shift: int | None) -> dict[str, Any]:
 def other_seeds() -> int:
     """A change of seeds that no program can know."""
     return random.SystemRandom().randrange(1, 2**31)
+
+
+def samples_to_leave_out(run: WholeRun) -> int:
+    """Of each epoch, as many as no program can know: a last batch that is neither full nor of one sample, then.
+
+    A batch that lacks one is what many ways to divide the data agree in.
+    """
+    sizes = Counter(size for size, _ in (run.account or {}).get("batches", ()))
+    usual = max(sizes, key=lambda size: sizes[size], default=1)
+    return random.SystemRandom().randrange(2, usual - 1) if usual >= _LARGE_BATCH else 1
 
 
 def other_kind(run: WholeRun) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -91,7 +92,8 @@ def test_watched_runs_whose_time_is_in_doubt_are_made_again():
 def test_every_second_pair_that_nothing_watches_has_seeds_that_nobody_knows():
     proof, runs = prove(seeded, lambda plan: seeded(plan, seconds=5.0))
     shifts = [(plan.get("seed") or {}).get("shift") for plan in runs.plans if not is_watched(plan)]
-    assert [shift is not None for shift in shifts] == [False, False, True, True, False, False]
+    # The last two find what a training with the other seeds has left.
+    assert [shift is not None for shift in shifts] == [False, False, True, True, False, False, False, True]
     assert shifts[2] == shifts[3] and "1 of them under other seeds" in proof.known_by[-1]
 
 
@@ -308,7 +310,24 @@ def test_a_change_that_drops_the_last_batch_is_told_where_the_data_are_shorter()
 
     proof, runs = prove(lambda plan: seeded(plan, account=shortened(plan)), dropped)
     assert proof.verdict == "different" and proof.first_difference.detail == "22 instead of 24"
-    assert "with a sample less in each epoch" in proof.reason and {} not in runs.plans
+    assert "with fewer samples in each epoch" in proof.reason and {} not in runs.plans
+
+
+def test_how_many_samples_are_left_out_is_drawn_and_one_where_the_original_takes_no_other():
+    def original(plan, most, **given):
+        left_out = plan.get("shorter", {}).get("samples", 0)
+        account = shortened(plan) | {"batches": [[16, ""]] * 24}
+        return seeded(plan, account=account, status=int(left_out > most), **given)
+
+    def drawn(most: int) -> int:
+        proof, _ = prove(partial(original, most=most), partial(original, most=most, seconds=5.0))
+        assert proof.verdict == "proven"
+        (told,) = (line for line in proof.known_by if "fewer samples" in line)
+        return int(told.split()[-6])
+
+    numbers = {drawn(16) for _ in range(20)}
+    assert len(numbers) > 4 and min(numbers) >= 2 and max(numbers) <= 14
+    assert drawn(1) == 1
 
 
 def test_a_change_that_fails_where_the_data_are_shorter_is_different():
@@ -338,7 +357,7 @@ def test_a_side_that_orders_its_data_itself_or_an_original_that_fails_is_compare
 
     proof, runs = prove(original, changed)
     assert proof.verdict == "proven" and any("seeds changed by" in line for line in proof.known_by)
-    notes = [line for line in proof.known_by if "a sample less" in line]
+    notes = [line for line in proof.known_by if "fewer samples" in line]
     assert [line.split(" with")[0] for line in notes] == ["not compared"] * (status == 0)
     assert [plan for plan in runs.plans if (plan.get("seed") or {}).get("shift") and is_watched(plan)]
 

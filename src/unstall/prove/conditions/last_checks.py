@@ -12,7 +12,7 @@ from unstall.prove.comparing import Comparer
 from unstall.prove.conditions import damaged, elsewhere, faults, repeated, stress
 from unstall.prove.left_behind.effects import EffectsComparison
 from unstall.prove.runner import WholeRun
-from unstall.prove.runs import OriginalFailed, ProofEnded, Runs
+from unstall.prove.runs import OriginalFailed, ProofEnded, Runs, reseeded
 from unstall.prove.timing import ProofPair
 from unstall.prove.trees import Files
 from unstall.records.proof import Difference
@@ -40,6 +40,7 @@ class LastChecks:
         self._damage()
         self._start_elsewhere()
         self._repeat()
+        self._take_over()
 
     def _stress(self, plan: Mapping[str, Any]) -> None:
         """Compare what losses tell where a model's outputs are as in a training that goes astray."""
@@ -135,6 +136,30 @@ class LastChecks:
             if changed.outlived_s > thresholds.OUTLIVES_S >= original.outlived_s:
                 raise ProofEnded("inconclusive", f"a process of it may go on after its end{repeated.WHERE}")
         self.comparer.known_by.append(f"exit code, standard output and files{repeated.WHERE}")
+
+    def _take_over(self) -> None:
+        """Compare what runs leave that find the files of a training with other seeds, be it better or worse."""
+        pairs = self.pairs[:2]
+        if len({pair.shift for pair in pairs}) < 2 or any(pair.changed.files is None for pair in pairs):
+            return
+        self.log("what both leave where a training with other seeds has left its files")
+        for this, other in (pairs, pairs[::-1]):
+            difference = self._taken_over(self.runs.sides.changed, this.shift, this.changed, other.changed)
+            if difference is None:
+                continue
+            if self._taken_over(self.runs.sides.original, this.shift, this.original, other.original) is None:
+                self.comparer.judge(difference, repeated.OVER_ANOTHER)
+            return
+        self.comparer.known_by.append(f"standard output and files{repeated.OVER_ANOTHER}")
+
+    def _taken_over(self, files: Files, shift: int | None, usual: WholeRun, earlier: WholeRun) -> Difference | None:
+        """What a side does not leave as in a clean folder, where it finds what an earlier training has left."""
+        found = earlier.files or {}
+        run = self._run(repeated.over(files, found), reseeded(shift))
+        difference = EffectsComparison([usual.effects]).first(repeated.as_left(run, usual, found))
+        if difference is None or EffectsComparison([usual.effects]).first(self._run(files, reseeded(shift)).effects):
+            return None  # it does not leave the same twice
+        return difference
 
     def _run(self, files: Files, plan: Mapping[str, Any]) -> WholeRun:
         """A run of a side. Raises ProofEnded."""

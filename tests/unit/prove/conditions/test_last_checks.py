@@ -5,14 +5,19 @@ from __future__ import annotations
 import io
 import itertools
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from made_up_proofs import make_account, make_run, prove, seeded
+from made_up_proofs import SIDES, TRAIN, MadeUp, make_account, make_run, prove, seeded
 
 from unstall.optimize.sameness import ObservedTensor
+from unstall.prove.judge import Judge, ProofOptions
 from unstall.prove.left_behind.effects import Content
+
+WEIGHTS = Path("/program/model.pt")
 
 
 def ending(plan, *, fails=1, saved=b"\0weights", left=(), **given):
@@ -297,3 +302,44 @@ def test_an_error_that_is_told_to_nobody_is_different():
 
     proof, _ = prove(ending, silent)
     assert proof.verdict == "different" and proof.first_difference.place == "standard error"
+
+
+class Finding(MadeUp):
+    """Its sides are given what of an earlier run's weights they find, too."""
+
+    def run(self, files, plan, *, timeout, keeps_files=False):
+        side = self.original if files[TRAIN] == self.before else self.changed
+        run = side(plan, files.get(WEIGHTS))
+        self.plans.append(plan)
+        self.spent_s += run.seconds
+        return run if keeps_files else replace(run, files=None)
+
+
+def kept(plan, found, *, keeps, **given):
+    """A run that leaves the checkpoint of an earlier training where that one was better: its last byte says how good."""
+    own = bytes([5 if plan.get("seed") else 3])
+    better = max(found, own) if found and keeps else own
+    run = seeded(plan, **given, files={WEIGHTS: own})
+    contents = dict(run.effects.contents)
+    if better != found:  # else it is as it was found
+        contents[str(WEIGHTS)] = Content.of(better)
+    return replace(run, effects=replace(run.effects, contents=contents))
+
+
+@pytest.mark.parametrize(("original_keeps", "verdict"), [(False, "different"), (True, "proven")])
+def test_a_result_of_another_training_that_is_left_in_place_is_different(original_keeps, verdict):
+    runs = Finding(
+        lambda plan, found: kept(plan, found, keeps=original_keeps),
+        lambda plan, found: kept(plan, found, keeps=True, seconds=5.0),
+    )
+    proof = Judge(runs, SIDES, ProofOptions(), clock=lambda: runs.spent_s).prove()
+    assert proof.verdict == verdict
+    if verdict == "different":
+        assert "where a training with other seeds has left its files" in proof.reason
+
+
+def test_files_that_every_run_writes_anew_are_the_same_over_those_of_another_training():
+    runs = Finding(*(partial(kept, keeps=False, seconds=seconds) for seconds in (10.0, 5.0)))
+    proof = Judge(runs, SIDES, ProofOptions(), clock=lambda: runs.spent_s).prove()
+    assert proof.verdict == "proven"
+    assert "standard output and files where a training with other seeds has left its files" in proof.known_by
