@@ -88,7 +88,7 @@ class WholeRun:
     """Share of the run in which it held a lock on a file for itself."""
     raised: bool = False
     """Whether a call of a function has failed, where that was asked for."""
-    damaged: str | None = None
+    damaged: Mapping[str, Any] | None = None
     """Which sample was another, where that was asked for."""
     outlived_s: float = 0.0
     """How long a process that it had started went on after its own end."""

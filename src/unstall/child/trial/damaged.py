@@ -2,10 +2,11 @@
 
 What the program then does is its own matter: an error, or other numbers. ``plan["which"]``: of which dataset, of
 those that have such samples, the first is 0. ``plan["kind"]``: ``spoiled``, a text has a character more at its end,
-and numbers are none any more; ``long``, a text is there many times over; or ``between``, the last whole number of it
-is a half more. It is an item in the middle of the first list, array or tensor that a dataset is made of, or, where
-none is, has when it is given to a loader; what it was is said in ``damaged.json``, for what is made of other data
-cannot be compared.
+and numbers are none any more; ``long``, a text is there many times over; ``between``, the last whole number of it
+is a half more; ``parted``, its most frequent sign is within a word, too; ``joined``, such a sign is missing;
+``foreign``, a letter of it is none of English, and a blank is two. It is an item in the middle of the first list,
+array or tensor that a dataset is made of, or, where none is, has when it is given to a loader; what it was is said in
+``damaged.json``, for what is made of other data cannot be compared, and whether it has a text.
 """
 
 from __future__ import annotations
@@ -15,9 +16,13 @@ import hashlib
 import json
 import os
 import sys
-from typing import Any
+from collections import Counter
+from typing import TYPE_CHECKING, Any
 
 from unstall.child import trial
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _LEAST = 8  # samples: fewer are settings
 _TIMES = 16
@@ -93,9 +98,9 @@ class Damage:
         item = value[place]
         if isinstance(value, list):
             value[place] = self._other(item)
-            self._say(repr(item))
+            self._say(repr(item), is_text=_has_text(item))
         else:
-            self._say(repr(item.tolist()))
+            self._say(repr(item.tolist()), is_text=False)
             value[place] = float("nan")
 
     def _other(self, item: Any) -> Any:
@@ -103,7 +108,7 @@ class Damage:
         if self.kind == "between":
             return _with_half(item)
         if isinstance(item, str):
-            return f"{item}?" if self.kind == "spoiled" else " ".join([item] * _TIMES)
+            return _OTHER_TEXTS[self.kind](item)
         if isinstance(item, os.PathLike):
             return type(item)(self._other(os.fspath(item)))  # type: ignore[call-arg]
         if type(item) in (list, tuple):
@@ -115,9 +120,55 @@ class Damage:
                     return type(item)(parts)
         return item
 
-    def _say(self, what: str) -> None:
+    def _say(self, what: str, *, is_text: bool) -> None:
+        digest = hashlib.blake2b(what.encode(), digest_size=8).hexdigest()
         with open(self.path, "w") as file:
-            json.dump(hashlib.blake2b(what.encode(), digest_size=8).hexdigest(), file)
+            json.dump({"item": digest, "is_text": is_text}, file)
+
+
+def _parted(text: str) -> str:
+    """With its most frequent sign between the first two letters or digits that are beside each other."""
+    signs = _signs(text)
+    place = next((at for at in range(1, len(text)) if text[at - 1 : at + 1].isalnum()), 0)
+    return text[:place] + text[signs[0]] + text[place:] if signs and place else text
+
+
+def _joined(text: str) -> str:
+    """Without its most frequent sign, at its middle place."""
+    signs = _signs(text)
+    if not signs:
+        return text
+    place = signs[len(signs) // 2]
+    return text[:place] + text[place + 1 :]
+
+
+def _foreign(text: str) -> str:
+    """With another alphabet's letter for its first, and its first blank twice."""
+    letter = next((character for character in text if character.isascii() and character.isalpha()), "")
+    return text.replace(letter, "É" if letter.isupper() else "é", 1).replace(" ", "  ", 1) if letter else text
+
+
+def _signs(text: str) -> list[int]:
+    """Where its most frequent character is that is no letter, digit or blank."""
+    counts = Counter(character for character in text if not (character.isalnum() or character.isspace()))
+    most = max(counts, key=lambda character: counts[character], default="")
+    return [at for at, character in enumerate(text) if character == most]
+
+
+_OTHER_TEXTS: dict[str, Callable[[str], str]] = {
+    "spoiled": lambda text: f"{text}?",
+    "long": lambda text: " ".join([text] * _TIMES),
+    "parted": _parted,
+    "joined": _joined,
+    "foreign": _foreign,
+}
+
+
+def _has_text(item: Any) -> bool:
+    """Whether it is a text, or has one."""
+    if isinstance(item, (str, os.PathLike)):
+        return True
+    return type(item) in (list, tuple) and any(_has_text(part) for part in item)
 
 
 def _with_half(item: Any) -> Any:

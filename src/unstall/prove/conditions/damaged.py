@@ -1,4 +1,4 @@
-"""Whether both sides do the same with a sample that is damaged, or far longer than all others.
+"""Whether both sides do the same with a sample that is damaged, or other than all the others: longer, in other words.
 
 A change may hide an error of its data, or cut them to what it has seen: with these data it does the same.
 """
@@ -19,6 +19,8 @@ class DamagedData(NamedTuple):
     """In words that follow what happens."""
     is_sound: bool = False
     """Whether a program may well take such data: where the original does not, nothing is compared."""
+    of_text: bool = False
+    """Whether only a text can be so."""
 
 
 KINDS = (
@@ -26,6 +28,13 @@ KINDS = (
     DamagedData({"damaged": {"kind": "spoiled", "which": 1}}, " where a sample of its second dataset is damaged"),
     DamagedData({"damaged": {"kind": "long"}}, " where a sample is far longer than the others"),
     DamagedData({"damaged": {"kind": "between"}}, " where a number of a sample is no whole one", is_sound=True),
+    DamagedData(
+        {"damaged": {"kind": "parted"}}, " where a sign of a text is within a word too", is_sound=True, of_text=True
+    ),
+    DamagedData({"damaged": {"kind": "joined"}}, " where a sign of a text is missing", of_text=True),
+    DamagedData(
+        {"damaged": {"kind": "foreign"}}, " where a text has a letter with an accent", is_sound=True, of_text=True
+    ),
 )
 
 

@@ -88,9 +88,13 @@ class LastChecks:
 
     def _damage(self) -> None:
         """Compare what both do with data that are not as they have been so far."""
+        has_text = False
         for data in damaged.KINDS if self.watched and damaged.has_loader(self.watched[0].original) else ():
+            if data.of_text and not has_text:
+                continue
             self.log(f"what both do{data.where}")
             original = self.runs.may_fail(self.runs.sides.original, data.plan)
+            has_text |= bool((original.damaged or {}).get("is_text"))
             if original.damaged is None or original.timed_out or (data.is_sound and original.effects.status):
                 continue
             changed = self.runs.may_fail(self.runs.sides.changed, data.plan)

@@ -47,7 +47,8 @@ def test_a_text_of_one_dataset_is_damaged_before_it_is_made(tmp_path, plan, leng
     lengths = [1] * 9
     lengths[4] = length
     assert done.stdout.strip() == f"{lengths} {words}", done.stderr
-    assert isinstance(json.loads((folder / "damaged.json").read_text()), str)
+    told = json.loads((folder / "damaged.json").read_text())
+    assert told["is_text"] and isinstance(told["item"], str)
 
 
 def damaged(tmp_path, value, kind="spoiled"):
@@ -62,6 +63,22 @@ def test_a_row_of_numbers_is_none_any_more(tmp_path, value):
     assert damaged(tmp_path, value)
     assert np.isnan(np.asarray(value)).any(axis=1).tolist() == [number == 4 for number in range(9)]
     assert not damaged(tmp_path, value, "long")
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "wanted"),
+    [
+        ("parted", "a/O the/DET 1,5/NUM", "a/O t/he/DET 1,5/NUM"),
+        ("joined", "a/O the/DET 1,5/NUM", "a/O theDET 1,5/NUM"),
+        ("foreign", "7 The cat sat", "7  Éhe cat sat"),
+    ],
+)
+def test_a_text_is_other_than_it_usually_is(tmp_path, kind, text, wanted):
+    value = [(0, text)] * 9
+    assert damaged(tmp_path, value, kind)
+    assert value[4] == (0, wanted) and value[3] == (0, text)
+    assert not damaged(tmp_path, ["7 8"] * 9, kind)
+    assert not damaged(tmp_path, [1.5] * 9, kind)
 
 
 def test_items_are_damaged_at_their_first_text(tmp_path):

@@ -100,11 +100,12 @@ def test_a_loss_that_hides_a_training_gone_astray_is_different(detail, plan_key)
     assert proof.verdict == "different" and detail in proof.first_difference.detail
 
 
-def reading(plan, *, fails=False, output="loss 0.5\n", which="a", **given):
+def reading(plan, *, fails=False, output="loss 0.5\n", which="a", is_text=False, **given):
     """A run that reads its data; where one sample is another it may fail, or print something else."""
     if "damaged" not in plan:
         return seeded(plan, account=make_account(batches=[[16, "00"]]), **given)
-    return seeded(plan, status=int(fails), output=output, damaged=which, **given)
+    told = {"item": which, "is_text": is_text} if which else None
+    return seeded(plan, status=int(fails), output=output, damaged=told, **given)
 
 
 @pytest.mark.parametrize(
@@ -133,6 +134,18 @@ def test_a_number_between_is_compared_where_the_original_takes_it(fails, verdict
         lambda plan: between(plan, fails, "loss 0.6\n"), lambda plan: between(plan, False, "loss 0.7\n", seconds=5.0)
     )
     assert proof.verdict == verdict and (fails or "where a number of a sample is no whole one" in proof.reason)
+
+
+@pytest.mark.parametrize(("is_text", "verdict"), [(True, "inconclusive"), (False, "proven")])
+def test_a_text_with_other_letters_is_compared_where_there_are_texts(is_text, verdict):
+    def parsing(plan, output, **given):
+        is_it = plan.get("damaged", {}).get("kind") == "foreign"
+        return reading(plan, is_text=is_text, output=output if is_it else "loss 0.5\n", **given)
+
+    proof, runs = prove(lambda plan: parsing(plan, "loss 0.6\n"), lambda plan: parsing(plan, "loss 0.7\n", seconds=5.0))
+    assert proof.verdict == verdict
+    assert is_text == ("where a text has a letter with an accent" in proof.reason)
+    assert is_text == any(plan.get("damaged", {}).get("kind") == "parted" for plan in runs.plans)
 
 
 def writing(plan, here, *, elsewhere, **given):
