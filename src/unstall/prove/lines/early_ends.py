@@ -27,6 +27,9 @@ _ENDING = frozenset(("takewhile", "iter"))
 """Functions whose result ends on a condition; ``iter`` where it is given one."""
 _EXITS = frozenset(("exit", "quit", "_exit", "abort"))
 
+_OF_SIZE = frozenset(("range", "arange", "zeros", "ones", "empty", "full", "rand", "randn"))
+"""Functions that are told how long their result is."""
+
 StepLines = frozenset[tuple[str, int]]
 """(file, line) of what is executed while optimizers make steps."""
 
@@ -83,7 +86,7 @@ def _heads(tree: ast.AST, known: frozenset[str], path: str, step_lines: StepLine
         if isinstance(loop, ast.While):
             condition: ast.expr | None = None if isinstance(loop.test, ast.Constant) else loop.test
         else:
-            condition = loop.iter if _ends_on_condition(loop.iter) else None
+            condition = loop.iter if _ends_on_condition(loop.iter) or _ends_by_number(loop.iter, tree) else None
         if condition is not None and ast.unparse(condition) not in known:
             yield loop
 
@@ -164,6 +167,47 @@ def _ends_on_condition(iterated: ast.expr) -> bool:
     return any(
         isinstance(node, ast.Call) and _called(node) in _ENDING and len(node.args) == 2 for node in ast.walk(iterated)
     )
+
+
+def _ends_by_number(iterated: ast.expr, tree: ast.AST) -> bool:
+    """Whether a loop goes through no more than a number of things, however many there are: those that ``islice`` takes,
+    or as many as something has that it goes through beside them and that is of a size of its own.
+    """
+    calls = [node for node in ast.walk(iterated) if isinstance(node, ast.Call)]
+    return any(_called(call) == "islice" for call in calls) or any(
+        _called(call) == "zip"
+        and len(call.args) > 1
+        and not any(word.arg == "strict" for word in call.keywords)
+        and any(_has_size_of_its_own(argument, tree) for argument in call.args)
+        for call in calls
+    )
+
+
+def _has_size_of_its_own(node: ast.expr, tree: ast.AST) -> bool:
+    """``range(256)``, ``zeros(MOST, 2)``, ``[0] * 256``, or a name of such a thing."""
+    value = _assigned(node, tree)
+    if isinstance(value, ast.Call) and _called(value) in _OF_SIZE:
+        first = value.args[0] if value.args else None
+        first = first.elts[0] if isinstance(first, ast.Tuple) and first.elts else first
+        return first is not None and _is_number(first, tree)
+    return isinstance(value, ast.BinOp) and any(_is_number(side, tree) for side in (value.left, value.right))
+
+
+def _is_number(node: ast.expr, tree: ast.AST) -> bool:
+    value = _assigned(node, tree)
+    return isinstance(value, ast.Constant) and isinstance(value.value, int)
+
+
+def _assigned(node: ast.expr, tree: ast.AST) -> ast.expr:
+    """What is last assigned to a name in the file; what is no name is itself."""
+    if not isinstance(node, ast.Name):
+        return node
+    values = [
+        each.value
+        for each in ast.walk(tree)
+        if isinstance(each, ast.Assign) and any(isinstance(to, ast.Name) and to.id == node.id for to in each.targets)
+    ]
+    return values[-1] if values else node
 
 
 def _guards(tree: ast.AST, known: frozenset[str], path: str, step_lines: StepLines) -> Iterator[ast.stmt]:

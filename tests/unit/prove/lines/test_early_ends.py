@@ -69,16 +69,21 @@ def test_a_new_condition_for_the_step_is_named_where_it_always_held():
 @pytest.mark.parametrize(
     "head",
     ["while epoch < 3 and loss > low:", "for epoch in itertools.takewhile(goes_on, range(3)):",
-     "for epoch in iter(ask, None):"],
+     "for epoch in iter(ask, None):", "for epoch in islice(loader, 256):", "for row, x in zip(torch.zeros(256, 2), y):",
+     "for row, x in zip([0] * 256, loader):", "for row, x in zip(rows, loader):"],
 )  # fmt: skip
 def test_a_loop_that_may_end_on_a_new_condition_is_named(head):
-    changed = BEFORE.replace("for epoch in range(3):", head)
+    changed = BEFORE.replace("for epoch in range(3):", head) + "\nMOST = 256\nrows = torch.zeros((MOST, 2))\n"
     words = head.removesuffix(":")[:40]
     assert early(changed) == f"no run ended the training sooner, which train.py:2 ({words}) may do"
     assert early(changed, step_lines=[(str(TRAIN), 1)]) is None
 
 
-@pytest.mark.parametrize("head", ["while True:", "for epoch in iter(range(3)):", "for epoch in track(range(3)):"])
+@pytest.mark.parametrize(
+    "head",
+    ["while True:", "for epoch in iter(range(3)):", "for epoch in track(range(3)):", "for x, n in zip(loader, count()):",
+     "for x, y in zip(xs.split(16), ys.split(16)):", "for n, x in zip(range(9), loader, strict=True):"],
+)  # fmt: skip
 def test_other_loops_end_as_their_data_do(head):
     assert early(BEFORE.replace("for epoch in range(3):", head)) is None
 

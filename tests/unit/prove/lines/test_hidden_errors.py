@@ -56,6 +56,11 @@ def test_what_hides_nothing_or_is_for_other_versions_is_none(after):
     assert hidden(after) is None
 
 
+@pytest.mark.parametrize("caught", ["(StopIteration, RuntimeError)", "(queue.Empty, AttributeError)"])
+def test_one_that_also_catches_what_comes_in_every_run_is_named_though_it_was_reached(caught):
+    assert "would hide" in hidden(HIDING.replace("OSError", caught), reached=[6])
+
+
 def test_what_a_run_has_reached_or_the_original_has_is_none():
     assert hidden(HIDING, reached=[6]) is None
     assert hidden(HIDING + "x = 1\n", before=HIDING) is None
