@@ -174,7 +174,7 @@ public-bench: $(READY) ## programs of others, from the checkouts in FOLDERS: ver
 	$(BIN)/python bench/public.py $(FOLDERS) --rows bench/results/public.json --write docs/public-programs.md
 
 real-bench: $(READY) ## others' programs before a known fix, from the clones in FOLDERS: culprit, gain, what optimize reaches
-	$(BIN)/python bench/real.py $(FOLDERS) --rows bench/results/real.json --write docs/real-programs.md
+	$(BIN)/python bench/real.py $(FOLDERS) --rows bench/results/real.json --write docs/real-programs.md --put README.md
 
 page-bench: $(READY) ## the HTML report of a million steps, in Chromium
 	$(BIN)/python bench/page.py

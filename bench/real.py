@@ -29,8 +29,9 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+from marked import put_between_marks
 from real_cases import CASES, Case
-from real_table import LAYOUTS, WORTHWHILE, Row, line, markdown, sitting
+from real_table import LAYOUTS, WORTHWHILE, Row, line, markdown, sitting, worthwhile
 
 DRIVERS = Path(__file__).with_name("real")
 _LIMIT_S = 900
@@ -58,6 +59,7 @@ def main() -> int:
     parser.add_argument("--budget", default="3m", help="of unstall optimize")
     parser.add_argument("--rows", type=Path, help="a JSON file that keeps the rows")
     parser.add_argument("--write", type=Path, help="write the table as Markdown")
+    parser.add_argument("--put", type=Path, help="put the fixes that are worth it between the marks in this file")
     parser.add_argument("--note", default="", help="a sentence on how these figures were made, for the page")
     options = parser.parse_args()
     if options.commands or options.folders is None:
@@ -83,6 +85,8 @@ def main() -> int:
             options.rows.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
     if options.write:
         options.write.write_text(markdown(in_order(rows), options.note), encoding="utf-8")
+    if options.put:
+        put_between_marks(options.put, "make real-bench", worthwhile(in_order(rows)))
     return int(failed)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import mean
 from typing import Any
@@ -104,6 +104,35 @@ def markdown(rows: Sequence[Row], note: str = "") -> str:
         )  # fmt: skip
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
+
+
+def worthwhile(rows: Sequence[Row]) -> str:
+    """The table of README: the fixes that are worth it, the largest first, a row for each."""
+    cases = {case.name: case for case in CASES}
+    of_case: dict[str, dict[str, Row]] = {}
+    for row in rows:
+        if row.pattern_right is not None:
+            of_case.setdefault(row.name, {})[row.layout] = row
+    lines = [
+        "| before this fix | the fix | `unstall run` says | right pattern | function | fix | `unstall optimize` |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for name, layouts in sorted(of_case.items(), key=lambda item: -max(row.gain for row in item[1].values())):
+        case, row = cases[name], layouts.get(LAYOUTS[0]) or next(iter(layouts.values()))
+        reached = [each.reached for each in layouts.values() if each.reached is not None]
+        cells = (
+            f"[{case.repository.partition('/')[2]}](https://github.com/{case.repository}/commit/{case.fixed_in})",
+            case.fix, row.pattern, *(_marks(layouts, right) for right in ("pattern_right", "culprit_right")),
+            f"{row.gain:.2f}×", f"{reached[0]:.2f}×" if reached else "–",
+        )  # fmt: skip
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join([*lines, "", *summary(rows)]) + "\n"
+
+
+def _marks(layouts: Mapping[str, Row], right: str) -> str:
+    """One mark where both layouts agree, else one for each."""
+    marks = [_mark(getattr(layouts[layout], right)) for layout in LAYOUTS if layout in layouts]
+    return marks[0] if len(set(marks)) == 1 else ", ".join(marks)
 
 
 def summary(rows: Sequence[Row]) -> list[str]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 
 import libcst as cst
 
+from unstall.child.user_files import package_of
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.source.errors import SourceError
 from unstall.optimize.thresholds import LEAST_LINE
@@ -50,6 +52,21 @@ def share_on(of_line: Mapping[int, float], lines: Iterable[int]) -> float:
 def hot_functions(context: RemedyContext) -> dict[tuple[Path, cst.FunctionDef], dict[int, float]]:
     """By file and function, of the functions that hot lines are in: share of the step by line."""
     return by_function(context, hot_files(context))
+
+
+def hot_functions_within(
+    context: RemedyContext, package: str
+) -> Iterator[tuple[Path, cst.FunctionDef, dict[int, float]]]:
+    """(file, function, share of the step by line) of those in which samples fell into a package that they call."""
+    within = {
+        (Path(outer.file).name, outer.line)
+        for sample in context.measurement.samples
+        for outer, inner in pairwise(sample.frames)
+        if package_of(inner.file) == package != package_of(outer.file)
+    }
+    for (path, function), of_line in hot_functions(context).items():
+        if any((path.name, line) in within for line in of_line):
+            yield path, function, of_line
 
 
 def by_function(

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import libcst as cst
 
-from unstall.child.user_files import package_of
 from unstall.optimize.context import RemedyContext
-from unstall.optimize.hot_lines import hot_functions, share_on
+from unstall.optimize.hot_lines import hot_functions_within, share_on
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import Remedy, proposals_of
 from unstall.optimize.source.errors import SourceError
@@ -28,25 +27,10 @@ class FrameRows(Remedy):
 
     def propose(self, context: RemedyContext) -> list[Proposal]:
         return proposals_of(
-            _waiting_for_pandas(context),
+            hot_functions_within(context, "pandas"),
             lambda function: _proposal(context, *function),
             "no loop of the program's own waits for rows of pandas",
         )
-
-
-def _waiting_for_pandas(context: RemedyContext) -> list[tuple[Path, cst.FunctionDef, dict[int, float]]]:
-    """(file, function, share of the step by line) of the functions in which samples fell into pandas."""
-    in_pandas = {
-        (Path(outer.file).name, outer.line)
-        for sample in context.measurement.samples
-        for outer, inner in zip(sample.frames, sample.frames[1:])
-        if package_of(inner.file) == "pandas" != package_of(outer.file)
-    }
-    return [
-        (path, function, of_line)
-        for (path, function), of_line in hot_functions(context).items()
-        if any((path.name, line) in in_pandas for line in of_line)
-    ]
 
 
 def _proposal(context: RemedyContext, path: Path, function: cst.FunctionDef, of_line: dict[int, float]) -> Proposal:
