@@ -1,7 +1,7 @@
 """A pure function that is asked the same again and again: ``functools.lru_cache``.
 
 A list cannot be looked up by its value. Where the program gives the function the same list at every call, and leaves
-that as it is, the list is known by which one it is.
+that as it is, the list is known by which one it is. So is a long tuple; with any other list, the function computes.
 """
 
 from __future__ import annotations
@@ -74,12 +74,25 @@ def with_memory(module: SourceModule, function: cst.FunctionDef) -> cst.Module:
     functools = module.alias("functools") or "functools"
     alone = module.enclosing(function, cst.ClassDef, cst.FunctionDef) is None
     lists = tuple(sorted(constant_arguments(module, function))) if alone else ()
-    memory = f"partial(_Remembered, lists={lists})" if lists else f"lru_cache(maxsize={REMEMBERED_RESULTS}, typed=True)"
+    by_which = bool(lists) or _goes_through_argument(module, function)
+    memory = (
+        f"partial(_Remembered, lists={lists})" if by_which else f"lru_cache(maxsize={REMEMBERED_RESULTS}, typed=True)"
+    )
     decorator = cst.Decorator(cst.parse_expression(f"{functools}.{memory}"))
     changed = replaced(module.tree, function, function.with_changes(decorators=[decorator, *function.decorators]))
-    if lists:
+    if by_which:
         return with_runtime(changed, "remembered")
     return with_import(changed, "functools") if functools == "functools" else changed
+
+
+def _goes_through_argument(module: SourceModule, function: cst.FunctionDef) -> bool:
+    """Whether it goes through what it is given, item by item: a list or a tuple, which may be long, then."""
+    names = {parameter.name.value for parameter in (*function.params.params, *function.params.kwonly_params)}
+    heads = (node.iter for node in module.inside(function.body) if isinstance(node, (cst.For, cst.CompFor)))
+    given = [
+        part for head in heads for part in ([arg.value for arg in head.args] if isinstance(head, cst.Call) else [head])
+    ]
+    return any(isinstance(node, cst.Name) and node.value in names for node in given)
 
 
 REMEDY = Memoize()

@@ -1,4 +1,4 @@
-"""Remembers what a pure function gave for lists that the program never changes."""
+"""Remembers what a pure function gave, also for long tuples, and lists that the program never changes."""
 
 from __future__ import annotations
 
@@ -8,28 +8,38 @@ from typing import Any
 
 
 class _Remembered:
-    """Remembers a function's results, up to a gigabyte of arrays.
+    """Remembers a function's results, up to a gigabyte of arrays and arguments.
 
-    ``lists``: places of arguments that are known by which list it is, as the program changes none of these.
+    ``lists``: places of arguments that are known by which list it is, as the program changes none of these. A long
+    tuple is known by which one it is too, as asking for its value goes through all of it. With an argument that has no
+    value to look up, the function is called as it is.
     """
 
-    def __init__(self, function: Callable[..., Any], lists: tuple[int, ...]) -> None:
+    def __init__(self, function: Callable[..., Any], lists: tuple[int, ...] = ()) -> None:
         self.function, self.lists, self.bytes = function, lists, 0
         self.results: dict[Any, Any] = {}
         functools.update_wrapper(self, function)
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Any, **named: Any) -> Any:
         key = tuple(
             [
-                (list, id(value)) if place in self.lists and isinstance(value, list) else (type(value), value)
-                for place, value in enumerate(args)
+                (type(value), id(value))
+                if (type(value) is tuple and len(value) > 64) or (place in self.lists and isinstance(value, list))
+                else (type(value), value)
+                for place, value in [*enumerate(args), *sorted(named.items())]
             ]
-        )
-        if key in self.results:
-            return self.results[key][1]
-        result = self.function(*args)
-        parts = result if isinstance(result, (tuple, list)) else [result]
-        self.bytes += 1000 + sum([getattr(part, "nbytes", 0) for part in parts])
+        ) + tuple(sorted(named))
+        try:
+            if key in self.results:
+                return self.results[key][2]
+            for value in args + tuple(named.values()):
+                if type(value) is tuple:
+                    hash(value)  # what it holds has values, too, and so does not change
+        except TypeError:
+            return self.function(*args, **named)
+        result = self.function(*args, **named)
+        for part in [*(result if isinstance(result, (tuple, list)) else [result]), *args, *named.values()]:
+            self.bytes += getattr(part, "nbytes", 0) or (8 * len(part) if hasattr(part, "__len__") else 100)
         if self.bytes < 1 << 30:
-            self.results[key] = args, result  # the lists are held: no other one gets their id
+            self.results[key] = args, named, result  # the arguments are held: nothing else gets their id
         return result

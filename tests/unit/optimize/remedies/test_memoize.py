@@ -87,5 +87,45 @@ def test_a_list_that_stays_as_it_is_is_known_by_which_one_it_is(old, new, by_lis
         assert spaces[1]["calls"][0] is spaces[1]["calls"][2], "the first epoch's answer"
         other = ["9,9"]
         assert spaces[1]["load"](other, 0) == [9.0, 9.0] and spaces[1]["load"].__name__ == "load"
-        with pytest.raises(TypeError, match="unhashable"):
-            spaces[1]["load"](other, [0])  # a list at another place may change
+        with pytest.raises(TypeError, match="list indices"):
+            spaces[1]["load"](other, [0])  # a list at another place may change, and is not looked up
+
+
+PLACES = """
+def places_of(values, wanted):
+    return [place for place, value in enumerate(values) if value == wanted]
+"""
+
+
+def test_one_that_goes_through_what_it_is_given_knows_a_long_tuple_by_which_it_is():
+    changed = remembering(PLACES, "places_of")
+    assert "@functools.partial(_Remembered, lists=())\ndef places_of(" in changed
+    space: dict = {}
+    exec(compile(changed, "places.py", "exec"), space)
+    places_of, values = space["places_of"], tuple(range(100)) * 2
+    first = places_of(values, wanted=7)
+    assert first == [7, 107] and places_of(values, wanted=7) is first
+    assert places_of(values, wanted=7.5) == [] and places_of(tuple(values[1:]), 7) == [6, 106]
+    assert places_of(values, True) == [1, 101] and places_of(values, 1) == [1, 101]
+
+
+def test_what_has_no_value_to_look_up_is_computed_each_time():
+    space: dict = {}
+    exec(compile(remembering(PLACES, "places_of"), "places.py", "exec"), space)
+    values = [1, 2, 1]
+    assert space["places_of"](values, 1) == [0, 2]
+    values[0] = 2
+    assert space["places_of"](values, 1) == [2]
+    rows = tuple([number] for number in range(100))
+    assert space["places_of"](rows, [3]) == [3]
+    rows[3][0] = 4
+    assert space["places_of"](rows, [3]) == []
+    many = tuple([number] for number in range(100))
+    assert space["places_of"](many, 3) == [] and space["places_of"].__name__ == "places_of"
+
+
+def test_an_argument_under_another_name_is_another_call():
+    source = "def f(x, a=1, b=1):\n    return [value * 10 * a + b for value in x]\n"
+    space: dict = {}
+    exec(compile(remembering(source, "f"), "f.py", "exec"), space)
+    assert space["f"]((1,), a=2) == [21] and space["f"]((1,), b=2) == [12] and space["f"]((1,), 2) == [21]
