@@ -140,6 +140,7 @@ def measure(
         windows_before=[window for window in observation.before_loop if window.middle <= float(loop.starts[0])],
         after_loop=_sampled(observation.windows, since=float(loop.ends[-1])),
         samples=_in_loop(observation, float(loop.ends[-1])) or _own_samples(looping),
+        pause_samples=_sampled(observation.pauses, until=float(loop.ends[-1])),
         sites=sites,
         plugins=main.plugins,
         envs=acting.environments(main),

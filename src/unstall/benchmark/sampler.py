@@ -28,6 +28,7 @@ from unstall.benchmark.thresholds import (
     FEWEST_WINDOWS,
     HALF_WIDTH,
     LEAST_SAMPLE_RATE,
+    MOST_PAUSE_WINDOWS,
     MOST_SAMPLES,
     SAMPLE_ATTEMPTS,
     SAMPLE_RATE,
@@ -85,6 +86,12 @@ class Sampler:
         """What was seen so far, equal stacks summed; idle library threads left out."""
         self.stacks: list[StackWindow] = []
         """What each window saw. After the budget is met, there is one more each time that the run is twice as old."""
+        self.in_pause = False
+        """Whether the loop stands still, in an evaluation say: what is rare is looked at though all else is known."""
+        self.pauses: list[StackWindow] = []
+        """What was seen in such pauses, beyond what was due."""
+        self._for_pause = False
+        self._looked_until = 0.0
         self.before: list[StackWindow] = []
         """What each window saw until it was told to begin anew."""
         self.main_samples = 0
@@ -111,6 +118,7 @@ class Sampler:
         """Begin, end or read a window, if it is time to. ``now`` is ``time.monotonic()``."""
         if self._process is None:
             if self._may_begin(now):
+                self._for_pause = not self._is_due(now)
                 self._begin(now)
         elif self._process.poll() is not None:
             self._finish(now)
@@ -137,14 +145,18 @@ class Sampler:
     def forget(self) -> None:
         """Begin anew: what was seen so far is not of the loop."""
         self.before = [*self.before, *self.stacks]
-        self.samples, self.stacks, self.main_samples, self.done = [], [], 0, False
+        self.samples, self.stacks, self.pauses, self.main_samples, self.done = [], [], [], 0, False
 
     def _may_begin(self, now: float) -> bool:
         rested = not self.windows or now - self.windows[-1][1] >= self.pause_s
-        return self.enabled and rested and self.failure is None and (not self.done or self._is_twice_as_old(now))
+        is_rare = self.in_pause and len(self.pauses) < MOST_PAUSE_WINDOWS
+        return self.enabled and rested and self.failure is None and (self._is_due(now) or is_rare)
 
-    def _is_twice_as_old(self, now: float) -> bool:
-        first, last = self.windows[0][0], self.windows[-1][1]
+    def _is_due(self, now: float) -> bool:
+        """Whether there is more to know, or the run is twice as old as at the last look."""
+        if not self.done:
+            return True
+        first, last = self.windows[0][0], self._looked_until or self.windows[-1][1]
         return now - first >= 2 * (last - first)
 
     def _begin(self, now: float) -> None:
@@ -185,8 +197,11 @@ class Sampler:
             errors = stderr.read().decode(errors="replace")
         self.windows.append((self._started, now))
         samples = relevant(parse_raw(_take(self._output)))
+        if not self._for_pause:
+            self._looked_until = now
         if samples:
-            self.stacks.append(StackWindow((self._started + now) / 2, samples))
+            seen = StackWindow((self._started + now) / 2, samples)
+            (self.pauses if self._for_pause else self.stacks).append(seen)
             if not self.done:
                 self._add(samples)
             self._failed_attempts = 0

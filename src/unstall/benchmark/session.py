@@ -10,6 +10,8 @@ from unstall.benchmark.resources import ResourceMonitor
 from unstall.benchmark.sampler import Sampler
 from unstall.benchmark.thresholds import (
     GPU_WINDOW_AFTER,
+    LONG_PAUSE_S,
+    LONG_PAUSE_STEPS,
     MANY_STEPS,
     MOST_WARM_UP,
     NO_STEP_YET_S,
@@ -60,6 +62,7 @@ class Session:
         self.taps: dict[Path, Tap] = {}
         self.steps = 0
         self.clean_steps = 0
+        self._stepped_at = 0.0
         self._rate: tuple[float, int] | None = None
         self.rate: float | None = None
         self._first_rate: float | None = None
@@ -79,6 +82,7 @@ class Session:
         if self.sampler is not None:
             self._drop_stale_samples(self.sampler)
             self.sampler.enabled = self.steps > WARM_UP_STEPS or now - self.began > NO_STEP_YET_S
+            self.sampler.in_pause = self._stands_still(now)
             self.sampler.poll(now)
             self._drop_stale_samples(self.sampler)
             if self.sampler.process_pid is not None:
@@ -103,6 +107,7 @@ class Session:
             samples=sampler.samples if sampler else [],
             before_loop=sampler.before if sampler else [],
             windows=sampler.stacks if sampler else [],
+            pauses=sampler.pauses if sampler else [],
             disturbed=self.disturbed,
             sampled=sampler.windows if sampler else [],
             sampling_failure=sampler.failure if sampler else None,
@@ -148,6 +153,8 @@ class Session:
             self._stale_samples = True
             self._rss_then = self.resources.rss_bytes()
             self._rate = (now, steps)  # or the first rate would count the time before the loop, and none be slower
+        if steps > self.steps:
+            self._stepped_at = now
         self.steps = steps
         if self._rate is None or now - self._rate[0] > (
             RATE_OF_FEW_S if steps < self._rate[1] + MANY_STEPS else RATE_S
@@ -157,6 +164,12 @@ class Session:
                 if self._loop_began is not None:
                     self._first_rate = self._first_rate or self.rate
             self._rate = (now, steps)
+
+    def _stands_still(self, now: float) -> bool:
+        """Whether no step has been made for long: the program evaluates, saves, or does what else is between steps."""
+        if self._loop_began is None or not self.rate:
+            return False
+        return now - self._stepped_at > max(LONG_PAUSE_S, LONG_PAUSE_STEPS / self.rate)
 
     def _ask_for_gpu_window(self) -> None:
         """Once, of every process that runs the loop, after the early looks at its first steps."""

@@ -94,6 +94,9 @@ MOST_GROW: Annotated[
 HALF_WIDTH: Annotated[
     float, "half of a 95 % interval", "of the largest shares, at which sampling ends: more tell nothing more"
 ] = 0.03
+MOST_PAUSE_WINDOWS: Annotated[int, "windows", "in pauses of the loop, beside what is due: a second each"] = 12
+LONG_PAUSE_S: Annotated[Seconds, "without a step, from which the loop stands still"] = 0.5
+LONG_PAUSE_STEPS: Annotated[float, "steps", "that would have been made in a pause: fewer are a slow step"] = 10.0
 MOST_SAMPLES: Annotated[Samples, "of one main thread, after which it ends in any case"] = 1100
 FEWEST_WINDOWS: Annotated[int, "windows", "so that one odd second of the program is not taken for all of it"] = 3
 SAMPLE_RATE: Annotated[Rate, "of each process: ten milliseconds apart, a stopped program is not noticed"] = 100

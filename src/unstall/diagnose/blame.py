@@ -58,8 +58,15 @@ class Blame:
                     self.ranks[roles[sample.pid]].append(placer.place(sample))
             elif sample.pid in measurement.worker_pids or not measurement.ranks:
                 self.workers.append(Placed(sample, DATA_WAIT.name, program_frames(sample.frames)))
+        self.pauses: list[Placed] = [
+            placer.place(sample)
+            for sample in measurement.pause_samples
+            if sample.pid == measurement.main_pid and sample.main_thread and not is_import(sample.frames)
+        ]
+        """Samples of pauses between steps: they say what a pause is made of, and nothing of its share."""
         if measurement.between is not None and measurement.phase(ENV.name) is None:  # else a policy may act
-            self.main = with_evaluation(self.main)
+            placed = with_evaluation([*self.main, *self.pauses])
+            self.main, self.pauses = placed[: len(self.main)], placed[len(self.main) :]
         self.called_share = backward_lines.called_share(self.main)
         """Of backward, in the program's own functions that autograd calls, like hooks."""
         self.loops = loop_functions(self.main, measurement.sites)

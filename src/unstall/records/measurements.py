@@ -250,6 +250,8 @@ class Measurement(msgspec.Struct, frozen=True):
     after_loop: Sequence[StackSample] = ()
     """Those after the last step."""
     samples: Sequence[StackSample] = msgspec.field(default_factory=list)
+    pause_samples: Sequence[StackSample] = ()
+    """Stacks of long pauses between the steps, which are looked at more often than these."""
     sites: Sequence[SeamSite] = msgspec.field(default_factory=list)
     plugins: Plugins = Plugins()
     """The phases and seams that plug-ins added."""

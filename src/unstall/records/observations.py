@@ -88,6 +88,8 @@ class Observation(msgspec.Struct, frozen=True):
     """Those before the loop, from the third second on; the last may be of its first steps."""
     windows: Sequence[StackWindow] = msgspec.field(default_factory=list)
     """The stacks by when they were seen, and later ones: a long run is looked at again."""
+    pauses: Sequence[StackWindow] = msgspec.field(default_factory=list)
+    """Further ones, in long pauses between steps: more of these than of the steps."""
     disturbed: Sequence[tuple[float, float]] = msgspec.field(default_factory=list)
     """When unstall itself, or Ctrl-Z, held the program up: steps then are not timed."""
     sampled: Sequence[tuple[float, float]] = msgspec.field(default_factory=list)

@@ -104,6 +104,29 @@ def test_a_run_that_is_known_is_looked_at_again_when_it_is_twice_as_old(
     assert watcher.samples == []
 
 
+def test_a_pause_of_the_loop_is_looked_at_apart_though_all_else_is_known(
+    program: subprocess.Popen[bytes], tmp_path: Path
+):
+    watcher = Sampler(program.pid, tmp_path, window_s=0.1, pause_s=0.0)
+    now = time.monotonic()
+    watcher.windows, watcher.done = [(now - 2.0, now)], True
+    watcher.poll(now + 0.1)
+    assert watcher.process_pid is None
+    watcher.in_pause = True
+    poll_until(watcher, lambda: len(watcher.windows) > 1)
+    assert watcher.samples == watcher.stacks == []
+    if can_attach(program.pid):
+        assert len(watcher.pauses) == 1
+    watcher.pauses *= 12
+    watcher.poll(watcher.windows[-1][1] + 0.1)
+    assert watcher.process_pid is None  # it was looked at often enough
+    watcher.in_pause = False
+    watcher.poll(now + 2.5)
+    assert watcher.process_pid is not None  # twice as old as at the last look that was due
+    watcher.close()
+    assert len(watcher.pauses) == 12 or not can_attach(program.pid)
+
+
 def test_close_leaves_nothing_behind_and_keeps_what_was_seen(program: subprocess.Popen[bytes], tmp_path: Path):
     if not can_attach(program.pid):
         pytest.skip("py-spy may not attach here")

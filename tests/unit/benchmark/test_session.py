@@ -239,7 +239,7 @@ class Sampler:
         self.failure, self.done = failure, done
         self.enabled, self.process_pid = False, None
         self.samples, self.windows, self.main_samples = [], [(1.0, 2.0)], 0
-        self.stacks, self.before = [], []
+        self.stacks, self.before, self.pauses = [], [], []
         self.closed = False
 
     forget = sampler_module.Sampler.forget
@@ -276,6 +276,19 @@ def test_stacks_are_sampled_after_warm_up(program, tmp_path, clock):
     program.steps(100)
     watch.poll()
     assert watch.sampler.enabled
+    watch.finish()
+
+
+def test_the_sampler_knows_when_the_loop_stands_still(program, tmp_path, clock):
+    watch = Session(os.getpid(), tmp_path, sampling=False, clock=clock)
+    watch.sampler = Sampler()
+    told = []
+    for seconds, steps in ((1.0, 0), (0.1, 20), (2.5, 50), (0.4, 0), (0.2, 0), (0.1, 5), (0.1, 0)):
+        clock.now += seconds
+        program.steps(steps)
+        watch.poll()
+        told.append(watch.sampler.in_pause)
+    assert told == [False, False, False, False, True, False, False]  # half a second is ten of these steps
     watch.finish()
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from unstall.child.seams import modules
 from unstall.diagnose import source, vocabulary
+from unstall.diagnose.blame import culprit as culprit_of
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.own_threads import of_other_work
 from unstall.diagnose.patterns.base import Pattern, UsualRemedy, at, grows_by, name_of, of_step, part
@@ -103,13 +106,13 @@ class CallbackBound(Pattern):
         taken_s, share = host.phase_s(VALIDATION.name), host.share(VALIDATION.name)
         between = host.measurement.between
         times = between.count if between is not None else 0
-        samples = host.blame.in_phase(VALIDATION.name)
+        samples = [placed for placed in (*host.blame.main, *host.blame.pauses) if placed.phase == VALIDATION.name]
         beside = [placed for placed in samples if not _in_module(placed.sample.frames)]
         # The model has to be called. What surrounds its calls is what may be mended, where it is much.
         mendable = beside if count(beside) >= BESIDE_MODEL * count(samples) else samples
         return self.finding(
             cause=_VALIDATION,
-            culprit=host.blame.main_culprit(mendable),
+            culprit=_part_of(share, culprit_of(mendable, count(samples), "main", host.blame.loops)),
             share=share,
             phases=(VALIDATION.name,),
             headroom=host.headroom_without(taken_s),
@@ -134,6 +137,14 @@ def _validates(host: HostFeatures) -> bool:
     if between is None or host.phase_s(ENV.name) or host.share(VALIDATION.name) < VALIDATES:
         return False
     return between.mean_s >= EVALUATES_BETWEEN * host.attributed.get(VALIDATION.name, 0.0)
+
+
+def _part_of(share: float, of_validation: Culprit | None) -> Culprit | None:
+    """With shares of the loop, of one that has shares of the validation."""
+    if of_validation is None:
+        return None
+    callers = [msgspec.structs.replace(caller, share=share * (caller.share or 0.0)) for caller in of_validation.callers]
+    return msgspec.structs.replace(of_validation, share=share * of_validation.share, callers=callers)
 
 
 def _in_module(frames: Sequence[Frame]) -> bool:

@@ -129,8 +129,11 @@ def test_in_validation_what_surrounds_the_models_calls_is_blamed_where_it_is_muc
         stack(above, code.at("evaluate", "# search"), count=beside),
         stack(code.at("train", "# model"), CALL, count=50),
     ]
-    phases, more = evaluating(0.6, 1.0, samples=samples, sites=[site])
-    assert check(match("callback-bound", phases, **more), "callback-bound").culprit.function == named
+    for seen, paused in ((samples, []), (samples[-1:], samples[:-1])):  # in windows like others, or in the pauses alone
+        phases, more = evaluating(0.6, 1.0, samples=seen, pause_samples=paused, sites=[site])
+        culprit = check(match("callback-bound", phases, **more), "callback-bound").culprit
+        assert culprit.function == named
+        assert culprit.share == pytest.approx(0.6 * (beside if named == "evaluate" else 60) / (60 + beside))
 
 
 @pytest.mark.parametrize(
