@@ -82,7 +82,7 @@ class Session:
         if self.sampler is not None:
             self._drop_stale_samples(self.sampler)
             self.sampler.enabled = self.steps > WARM_UP_STEPS or now - self.began > NO_STEP_YET_S
-            self.sampler.in_pause = self._stands_still(now)
+            self.sampler.in_pause = self.stands_still(now)
             self.sampler.poll(now)
             self._drop_stale_samples(self.sampler)
             if self.sampler.process_pid is not None:
@@ -165,7 +165,7 @@ class Session:
                     self._first_rate = self._first_rate or self.rate
             self._rate = (now, steps)
 
-    def _stands_still(self, now: float) -> bool:
+    def stands_still(self, now: float) -> bool:
         """Whether no step has been made for long: the program evaluates, saves, or does what else is between steps."""
         if self._loop_began is None or not self.rate:
             return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
@@ -17,7 +18,13 @@ from unstall.optimize.comparison import TrialFailed, last_line
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.observed import read_runtime_facts
 from unstall.optimize.program import Program
-from unstall.optimize.thresholds import DIAGNOSIS_PATIENCE_S, DIAGNOSIS_S, LEAST_DIAGNOSED_STEPS
+from unstall.optimize.thresholds import (
+    DIAGNOSIS_PATIENCE_S,
+    DIAGNOSIS_S,
+    LEAST_DIAGNOSED_STEPS,
+    PAUSES_PATIENCE,
+    RECURS,
+)
 from unstall.optimize.trial_runner import TrialRunner, Variant
 from unstall.records.report import Report
 
@@ -88,21 +95,40 @@ def diagnose(runner: TrialRunner, program: Program, variant: Variant, *, seconds
 
 
 class _Stop:
-    """Ends a recorded run once its loop was seen for long enough."""
+    """Ends a recorded run once its loop was seen for long enough: two evaluations, where these take much of it."""
 
-    def __init__(self, seconds: float):
+    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic):
         self.seconds = seconds
+        self.clock = clock
         self.loop_began: float | None = None
+        self.looked = 0.0
+        self.paused_s = 0.0
+        """So far, in pauses between steps."""
+        self.pauses = 0
+        self.in_pause = False
 
     def __call__(self, session: Any) -> None:
-        now = time.monotonic()
+        now = self.clock()
         if session.steps > 0 and self.loop_began is None:
             self.loop_began = now
+        self._count_pauses(session.stands_still(now), now)
         long_enough = (
             self.loop_began is not None
             and now - self.loop_began > self.seconds
             and session.steps >= LEAST_DIAGNOSED_STEPS
+            and not (self._evaluates(now) and now - self.loop_began < PAUSES_PATIENCE * self.seconds)
         )
         too_long = now - session.began > DIAGNOSIS_PATIENCE_S
         if (long_enough or too_long) and session.wanted is None:
             session.wanted = 1
+
+    def _count_pauses(self, stands_still: bool, now: float) -> None:
+        self.pauses += stands_still and not self.in_pause
+        self.paused_s += now - self.looked if stands_still and self.in_pause else 0.0
+        self.in_pause, self.looked = stands_still, now
+
+    def _evaluates(self, now: float) -> bool:
+        """Whether the loop stands still for much of the time, and did not yet do so twice to the end."""
+        assert self.loop_began is not None
+        much = self.paused_s > RECURS * (now - self.loop_began)
+        return much and (self.in_pause or self.pauses < 2)

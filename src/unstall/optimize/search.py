@@ -22,13 +22,10 @@ from unstall.optimize.remedies.base import NotApplicable, Remedy
 from unstall.optimize.result import Result, SearchOptions
 from unstall.optimize.thresholds import (
     AGENT_LEAST_S,
-    AGENT_STEPS,
     CONFIRM_PAIRS,
     DIAGNOSIS_S,
-    FOLD_BATCHES,
     LARGE_GAIN,
     LEAST_GAIN,
-    LEAST_STEPS,
     LEAST_TOTAL_PAIRS,
     LEAST_TRIAL_S,
     MOST_FAILURES,
@@ -36,16 +33,14 @@ from unstall.optimize.thresholds import (
     MOST_STEPS,
     NARROW,
     QUICK_DIAGNOSIS_S,
-    QUICK_WINDOW_S,
     TOTAL_CHANGED_S,
     TOTAL_ORIGINAL_S,
     TOTAL_PAIRS,
     TOTAL_SHARE,
     TRIAL_SHARE,
-    WARM_UP_STEPS,
-    WINDOW_S,
 )
 from unstall.optimize.trial_runner import TrialNotPossible, Trials, Variant
+from unstall.optimize.windows import steps_to_compare, window_of
 from unstall.records.remedies import RemedyStatus
 from unstall.text.units import percent
 
@@ -110,7 +105,8 @@ class Search:
         result = Result(first, first)
         self.log("what the original computes, twice")
         with self.budget.reference(runs=2):
-            self.reference.observe(first.kind, steps=self._steps_to_compare(first))
+            steps = steps_to_compare(first, quick=self.options.quick, by_anybody=self.agent is not None)
+            self.reference.observe(first.kind, steps=steps)
         result.reproducible = self.reference.is_reproducible
         try:
             self._improve(result)
@@ -168,11 +164,6 @@ class Search:
             return []
         self.candidates.append(attempt)
         return [attempt]
-
-    def _steps_to_compare(self, first: Diagnosis) -> int:
-        """Of what is computed: where anybody may have written a change, as many as its speed is measured by."""
-        seconds = QUICK_WINDOW_S if self.options.quick else WINDOW_S
-        return min(AGENT_STEPS, WARM_UP_STEPS + int(seconds / first.step_s)) if self.agent else 0
 
     def _measure_advice(self, result: Result) -> None:
         """Measure what the changes would bring that are not allowed, while there is time."""
@@ -352,15 +343,13 @@ class Search:
         return fresh_gain >= LEAST_GAIN and together.low > 1
 
     def _window(self, result: Result, state: Diagnosis, proposal: Proposal) -> TimedWindow:
-        """The same steps for both variants; when samples must be met again, few different samples."""
-        if proposal.batches_model_calls or result.batches_model_calls:
-            return TimedWindow("forward", WARM_UP_STEPS, None, seconds=WINDOW_S)
-        seconds = QUICK_WINDOW_S if self.options.quick else WINDOW_S
-        steps = int(min(MOST_STEPS, max(LEAST_STEPS, seconds / state.step_s)))
-        if not (proposal.needs_revisits or result.needs_revisits):
-            return TimedWindow(state.kind, WARM_UP_STEPS, steps)
-        warmup = WARM_UP_STEPS + FOLD_BATCHES * (max(1, state.workers) + 1)
-        return TimedWindow(state.kind, warmup, steps, fold=(state.batch_size or 1) * FOLD_BATCHES)
+        """The steps that a trial of the proposal times."""
+        return window_of(
+            state,
+            quick=self.options.quick,
+            by_call=proposal.batches_model_calls or result.batches_model_calls,
+            revisits=proposal.needs_revisits or result.needs_revisits,
+        )
 
     # ------------------------------------------------------------------ the last comparison
 

@@ -75,6 +75,9 @@ LEAST_GAIN: Annotated[
 ] = 1.02
 WINDOW_S: Annotated[Seconds, "of steps timed in a run: a stable mean, and little beside the start of the program"] = 4.0
 QUICK_WINDOW_S: Annotated[Seconds, "the same in a quick search, which keeps what is plainly faster"] = 2.0
+PAUSES_PATIENCE: Annotated[float, "times as long", "that a diagnosis waits for a second evaluation"] = 4.0
+RECURS: Annotated[Share, "of the loop in what recurs between steps, evaluation say, from which a trial holds one"] = 0.3
+LONGEST_PERIOD_S: Annotated[Seconds, "from one to the next: a trial of more would leave no time for others"] = 30.0
 LEAST_STEPS: Annotated[Steps, "timed in a run, where a step takes long"] = 12
 MOST_STEPS: Annotated[Steps, "timed in a run, where a step takes next to nothing: the mean of more is no better"] = 2000
 WARM_UP_STEPS: Annotated[Steps, "before the clock: kernels are chosen, allocators and page caches fill"] = 8
