@@ -37,6 +37,7 @@ IN_PROPORTION = Threshold(
     0.15, "of as many times the first: samples differ in length, and what a model finds is in no proportion to time"
 )
 GROWTH_OVER = Threshold(3.0, "times the original's own growth: less is the same growth, seen through noise")
+LEAST_RISE = Threshold(48e6, "bytes more for one very long sample: less is how allocators round, from run to run")
 FIGURES_OVER_NUMBERS = Threshold(
     4.0, "times as far as the model's own numbers that printed figures may be off, in units of their noise"
 )

@@ -2,11 +2,11 @@
 
 What the program then does is its own matter: an error, or other numbers. ``plan["which"]``: of which dataset, of
 those that have such samples, the first is 0. ``plan["kind"]``: ``spoiled``, a text has a character more at its end,
-and numbers are none any more; ``long``, a text is there many times over; ``between``, the last whole number of it
-is a half more; ``parted``, its most frequent sign is within a word, too; ``joined``, such a sign is missing;
-``foreign``, a letter of it is none of English, and a blank is two. It is an item in the middle of the first list,
-array or tensor that a dataset is made of, or, where none is, has when it is given to a loader; what it was is said in
-``damaged.json``, for what is made of other data cannot be compared, and whether it has a text.
+and numbers are none any more; ``long`` and ``longest``, a text is there many times over; ``between``, the last whole
+number of it is a half more; ``parted``, its most frequent sign is within a word, too; ``joined``, such a sign is
+missing; ``foreign``, a letter of it is none of English, and a blank is two. It is an item in the middle of the first
+list, array or tensor that a dataset is made of, or, where none is, has when it is given to a loader; what it was is
+said in ``damaged.json``, for what is made of other data cannot be compared, and whether it has a text.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _LEAST = 8  # samples: fewer are settings
-_TIMES = 16
+_TIMES, _MOST_TIMES = 16, 200
 
 
 def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
@@ -158,6 +158,7 @@ def _signs(text: str) -> list[int]:
 _OTHER_TEXTS: dict[str, Callable[[str], str]] = {
     "spoiled": lambda text: f"{text}?",
     "long": lambda text: " ".join([text] * _TIMES),
+    "longest": lambda text: " ".join([text] * _MOST_TIMES),
     "parted": _parted,
     "joined": _joined,
     "foreign": _foreign,

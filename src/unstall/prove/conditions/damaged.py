@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from unstall.prove import thresholds
 from unstall.prove.runner import WholeRun
+from unstall.text.units import bytes_
 
 
 class DamagedData(NamedTuple):
@@ -36,6 +38,23 @@ KINDS = (
         {"damaged": {"kind": "foreign"}}, " where a text has a letter with an accent", is_sound=True, of_text=True
     ),
 )
+
+
+LONGEST: Mapping[str, Any] = {"damaged": {"kind": "longest"}}
+
+
+def takes_more(rises: tuple[float, float]) -> str:
+    """In words, where the changed program takes much more memory for one very long sample; nothing where not.
+
+    ``rises``: bytes that the original takes more than usual, and that the changed program does.
+    """
+    original, changed = rises
+    if changed <= thresholds.GROWTH_OVER * max(original, 0.0) + thresholds.LEAST_RISE:
+        return ""
+    return (
+        f"with one sample 200 times as long as usual it takes {bytes_(changed)} more, "
+        f"and the original {bytes_(max(original, 0.0))}"
+    )
 
 
 def has_loader(run: WholeRun) -> bool:

@@ -37,7 +37,8 @@ class LastChecks:
         if plan is not None:
             self._stress(plan)
         self._fail()
-        self._damage()
+        if self._damage() and plan is not None:
+            self._lengthen({"clock": plan["clock"]})
         self._start_elsewhere()
         self._repeat()
         self._take_over()
@@ -86,8 +87,8 @@ class LastChecks:
             if faults.other_numbers(original.effects, again.effects) is None:
                 self.comparer.judge(difference, fault.where)
 
-    def _damage(self) -> None:
-        """Compare what both do with data that are not as they have been so far."""
+    def _damage(self) -> bool:
+        """Compare what both do with data that are not as they have been so far. Whether there are texts."""
         has_text = False
         for data in damaged.KINDS if self.watched and damaged.has_loader(self.watched[0].original) else ():
             if data.of_text and not has_text:
@@ -107,6 +108,24 @@ class LastChecks:
             if reason:
                 raise ProofEnded("inconclusive", f"{reason}{data.where}")
             self.comparer.known_by.append(f"exit code, standard output and files{data.where}")
+        return has_text
+
+    def _lengthen(self, plan: Mapping[str, Any]) -> None:
+        """Compare how much memory both take more for one text that is very long: that of all others, if it is padded.
+
+        ``plan``: ends a run after its first step.
+        """
+        self.log("what a very long sample takes")
+        rises = []
+        for files in (self.runs.sides.original, self.runs.sides.changed):
+            usual, long = (self.runs.may_fail(files, {**plan, **more}) for more in ({}, damaged.LONGEST))
+            if long.damaged is None or any(run.effects.status or run.timed_out for run in (usual, long)):
+                return
+            rises.append(long.memory_bytes - usual.memory_bytes)
+        reason = damaged.takes_more((rises[0], rises[1]))
+        if reason:
+            raise ProofEnded("inconclusive", reason)
+        self.comparer.known_by.append("memory with one sample 200 times as long as usual")
 
     def _start_elsewhere(self) -> None:
         """Compare where both write where they are started in another folder, if they write into theirs."""

@@ -356,3 +356,30 @@ def test_files_that_every_run_writes_anew_are_the_same_over_those_of_another_tra
     proof = Judge(runs, SIDES, ProofOptions(), clock=lambda: runs.spent_s).prove()
     assert proof.verdict == "proven"
     assert "standard output and files where a training with other seeds has left its files" in proof.known_by
+
+
+@pytest.mark.parametrize(
+    ("original", "changed", "given", "verdict"),
+    [
+        (2e6, 120e6, {}, "inconclusive"),
+        (60e6, 120e6, {}, "proven"),  # the original takes it too
+        (0.0, 30e6, {}, "proven"),
+        (0.0, 120e6, {"fails": True}, "proven"),  # the original does not take such a sample
+        (0.0, 120e6, {"is_text": False}, "proven"),
+    ],
+)
+def test_memory_that_one_very_long_text_multiplies_is_inconclusive(original, changed, given, verdict):
+    def padding(plan, rise, is_text=True, fails=False, **more):
+        is_longest = plan.get("damaged", {}).get("kind") == "longest"
+        run = reading(plan, is_text=is_text, fails=fails and is_longest, **more)
+        return replace(run, memory_bytes=300e6 + (rise if is_longest else 0.0))
+
+    proof, _ = prove(
+        lambda plan: padding(plan, original, **given),
+        lambda plan: padding(plan, changed, is_text=given.get("is_text", True), seconds=5.0),
+    )
+    assert proof.verdict == verdict
+    if verdict == "inconclusive":
+        assert proof.reason == (
+            "with one sample 200 times as long as usual it takes 120 MB more, and the original 2 MB"
+        )
