@@ -27,6 +27,7 @@ from unstall.optimize.thresholds import (
 )
 from unstall.optimize.trial_runner import TrialRunner, Variant
 from unstall.records.report import Report
+from unstall.records.vocabulary import OPTIMIZER
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,11 @@ class Diagnosis:
     def step_s(self) -> float:
         """Mean seconds of a step."""
         return self.context.measurement.step.mean
+
+    @property
+    def trains(self) -> bool:
+        """Whether an optimizer makes steps."""
+        return self.context.measurement.share(OPTIMIZER.name) > 0
 
     @property
     def batch_size(self) -> int | None:
@@ -82,7 +88,7 @@ def diagnose(runner: TrialRunner, program: Program, variant: Variant, *, seconds
         raise TrialFailed(f"there is nothing to optimize: {reason} (exit code {outcome.status}{last_line(printed)})")
     kind = measured.measurement.kind
     if kind not in KINDS:
-        kind = "optimizer" if measured.measurement.share("optimizer") else "batch"
+        kind = OPTIMIZER.name if measured.measurement.share(OPTIMIZER.name) else "batch"
     context = RemedyContext(
         program=program,
         report=report,

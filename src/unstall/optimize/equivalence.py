@@ -20,10 +20,15 @@ from unstall.optimize.sameness import Limits, ObservedTensor, Verdict
 from unstall.optimize.trial_runner import TrialRunner, Variant
 
 _SEED = 20260101
+_OPTIMIZER = "optimizer"
 
 
 class Unobservable(Exception):
     """A run gave nothing to compare; the message says why."""
+
+
+class NothingSeen(Unobservable):
+    """Nothing was computed in these steps that could be compared."""
 
 
 def observe(
@@ -52,7 +57,7 @@ def observe(
         raise Unobservable(f"{reason}{last_line(run.output)}")
     tensors = list(read(run.folder / "observed.bin"))
     if not tensors:
-        raise Unobservable("neither a loss nor an output of a model was seen")
+        raise NothingSeen("neither a loss nor an output of a model was seen")
     return tensors
 
 
@@ -85,16 +90,41 @@ class Reference:
         self.steps = thresholds.COMPARED_STEPS
         self.runs: list[Sequence[ObservedTensor]] = []
         """Runs of the original as it is: two."""
+        self.plays_first = False
+        """Whether neither a loss nor an output comes in the first steps of another kind than the optimizer's."""
         self.limits: Limits | None = None
         """Made when first needed: it takes some runs."""
 
-    def observe(self, kind: str, *, steps: int = thresholds.COMPARED_STEPS) -> None:
-        """Run the original twice: what it computes, and whether it agrees with itself. Raises TrialFailed."""
+    def observe(self, kind: str, *, steps: int = thresholds.COMPARED_STEPS, trains: bool = False) -> None:
+        """Run the original twice: what it computes, and whether it agrees with itself. Raises TrialFailed.
+
+        ``trains``: it has an optimizer. Where the first steps of another kind show no loss, as it plays for a while
+        before it learns, the optimizer's are compared.
+        """
         self.kind, self.steps = kind, max(steps, thresholds.COMPARED_STEPS)
         try:
-            self.runs = [self.observe_variant(self.variant, kind, self.steps) for _ in range(2)]
+            self.runs = [self._first_run(trains=trains)]
+            self.runs.append(self.observe_variant(self.variant, self.kind, self.steps))
         except Unobservable as error:
             raise TrialFailed(f"what the program computes could not be observed: {error}") from error
+
+    def _first_run(self, *, trains: bool) -> Sequence[ObservedTensor]:
+        if not trains or self.kind == _OPTIMIZER:
+            return self.observe_variant(self.variant, self.kind, self.steps)
+        seen: Sequence[ObservedTensor] = ()
+        with suppress(NothingSeen):
+            seen = self.observe_variant(self.variant, self.kind, self.steps)
+        if any(tensor.what.startswith("loss") for tensor in seen):
+            return seen
+        self.plays_first = not seen
+        try:
+            run = self.observe_variant(self.variant, _OPTIMIZER, self.steps)
+        except Unobservable:  # its first step of the optimizer takes too long to come
+            if not seen:
+                raise
+            return seen
+        self.kind = _OPTIMIZER
+        return run
 
     @property
     def is_reproducible(self) -> bool:

@@ -106,7 +106,7 @@ class Search:
         self.log("what the original computes, twice")
         with self.budget.reference(runs=2):
             steps = steps_to_compare(first, quick=self.options.quick, by_anybody=self.agent is not None)
-            self.reference.observe(first.kind, steps=steps)
+            self.reference.observe(first.kind, steps=steps, trains=first.trains)
         result.reproducible = self.reference.is_reproducible
         try:
             self._improve(result)
@@ -344,12 +344,14 @@ class Search:
 
     def _window(self, result: Result, state: Diagnosis, proposal: Proposal) -> TimedWindow:
         """The steps that a trial of the proposal times."""
-        return window_of(
+        window = window_of(
             state,
             quick=self.options.quick,
             by_call=proposal.batches_model_calls or result.batches_model_calls,
             revisits=proposal.needs_revisits or result.needs_revisits,
         )
+        late = self.reference.plays_first and window.kind == state.kind
+        return replace(window, kind=self.reference.kind) if late else window
 
     # ------------------------------------------------------------------ the last comparison
 

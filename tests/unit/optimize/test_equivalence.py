@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from unstall.optimize.comparison import TrialFailed
-from unstall.optimize.equivalence import Reference, Unobservable
+from unstall.optimize.equivalence import NothingSeen, Reference, Unobservable
 from unstall.optimize.proposal import Attempt, Proposal
 from unstall.optimize.remedies import all_remedies
 from unstall.optimize.sameness import ObservedTensor
@@ -67,3 +67,40 @@ def test_what_cannot_be_run_cannot_be_compared():
     assert verdict.sameness is None and "exit code 1" in verdict.reason and not attempt.observed
     with pytest.raises(TrialFailed, match="could not be observed"):
         Reference(Runs().observe).observe("optimizer")
+
+
+class Playing(Runs):
+    """A program that plays before it learns: what its first steps show, by what counts as one."""
+
+    def __init__(self, **shown):
+        super().__init__()
+        self.shown = shown
+
+    def observe(self, variant, kind, steps, *, check=None, perturbed=None):
+        self.made.append(kind)
+        shown = self.shown.get(kind, "too long")
+        if shown == "nothing":
+            raise NothingSeen("neither a loss nor an output of a model was seen")
+        if shown == "too long":
+            raise Unobservable("no end after 60 s")
+        return [ObservedTensor(f"{shown}.0", 0, "float32", (1,), b"", b"1234")]
+
+
+@pytest.mark.parametrize(
+    ("env", "optimizer", "kind", "plays_first"),
+    [
+        ("loss", "loss", "env", False),
+        ("nothing", "loss", "optimizer", True),
+        ("output", "loss", "optimizer", False),
+        ("output", "too long", "env", False),
+    ],
+)
+def test_what_plays_before_it_learns_is_compared_by_its_optimizers_steps(env, optimizer, kind, plays_first):
+    runs = Playing(env=env, optimizer=optimizer)
+    reference = Reference(runs.observe)
+    reference.observe("env", trains=True)
+    assert (reference.kind, reference.plays_first, runs.made[-1], len(reference.runs)) == (kind, plays_first, kind, 2)
+    with pytest.raises(TrialFailed, match="no end"):
+        Reference(Playing(env="nothing").observe).observe("env", trains=True)
+    with pytest.raises(TrialFailed, match="neither a loss"):
+        Reference(Playing(env="nothing", optimizer="loss").observe).observe("env")
