@@ -137,13 +137,22 @@ class Blame:
         own = own_code(samples)
         return culprit(own, self.total, "main", self.loops) if count(own) >= HOLDS * count(samples) else found
 
-    def at_its_loop(self, blamed: Culprit | None, samples: Sequence[Placed]) -> Culprit | None:
+    def model_culprit(self, samples: Sequence[Placed] = ()) -> Culprit | None:
+        """Who holds the time of the model, or of these samples of it: at the loop around its calls, if one is.
+
+        Where that is the training's own loop, which says nothing, it is who holds the time of forward.
+        """
+        for of_model in (samples or self.of_model(), self.in_phase(FORWARD.name)):
+            found = self.main_culprit(of_model)
+            if found is not None and (found.file, found.function) not in self.loops:
+                return self._at_its_loop(found, of_model)
+        return self.main_culprit(samples or self.of_model())
+
+    def _at_its_loop(self, blamed: Culprit, samples: Sequence[Placed]) -> Culprit:
         """The line that calls the blamed function item by item, where one does: what is to be rewritten is its loop.
 
         ``samples`` are those in which it is blamed.
         """
-        if blamed is None:
-            return None
         line = looping_caller((blamed.file, blamed.function), samples, self.loops)
         if line is None:
             return blamed

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from blamecase import TEXT, blame_of, sites
-from factory import BACKWARD, CALL, FETCH, NEXT, WORKER, WORKER_PID, Source, stack
+from factory import BACKWARD, CALL, FETCH, NEXT, WORKER, WORKER_PID, Source, lib, measurement, stack
 
-from unstall.diagnose.blame import culprit
+from unstall.diagnose.blame import Blame, culprit
 from unstall.diagnose.callers import loop_functions
 
 
@@ -97,24 +97,23 @@ def looping(tmp_path):
     return Source(tmp_path / "looping.py", LOOPING)
 
 
-def at_its_loop(code, *frames, **more):
+def at_its_loop(code, *frames, backward=0):
     """Function, line and call of what is blamed for the stack."""
     above = code.at("train", "# model")
     known = [code.site("~forward", "train", "# model"), code.site("~backward", "train", "# backward")]
-    blame = blame_of([stack(above, CALL, *frames, count=80)], sites=known)
-    found = blame.at_its_loop(blame.main_culprit(blame.main), blame.main)
+    stacks = [stack(above, CALL, *frames, count=60), stack(above, CALL, code.at("Net.forward", "# layers"), count=20)]
+    engine = stack(code.at("train", "# backward"), BACKWARD, lib("torch/autograd/graph.py", "_engine_run_backward"))
+    more = {"samples": [*stacks, *([engine] * backward)], "sites": known}
+    found = Blame(measurement({"forward": 0.05, "backward": 0.05}, **more)).model_culprit()
     return found.function, found.line, found.via
 
 
 def test_what_is_called_item_by_item_is_blamed_at_the_loop_around_it(looping):
     once, loop = looping.at("Net.forward", "# once"), looping.at("equalize", "# loop")
     listing = looping.at("equalize.<locals>.<listcomp>", "# loop")
+    wanted = ("equalize", looping.line("# loop"), "scale")
     for frames in ((once, loop), (once, loop, listing)):
-        assert at_its_loop(looping, *frames, looping.at("scale", "# bins")) == (
-            "equalize",
-            looping.line("# loop"),
-            "scale",
-        )
+        assert at_its_loop(looping, *frames, looping.at("scale", "# bins")) == wanted
 
 
 def test_layers_that_a_model_calls_in_turn_and_a_call_from_no_loop_stay_blamed(looping):
@@ -124,6 +123,12 @@ def test_layers_that_a_model_calls_in_turn_and_a_call_from_no_loop_stay_blamed(l
 
 
 def test_the_loop_of_the_training_is_no_loop_around_a_call(looping):
+    assert at_its_loop(looping)[:2] == ("train", looping.line("# model"))  # where nothing else holds the time
+    called = [stack(looping.at("train", "# batch"), CALL, looping.at("scale", "# bins"))]
     known = [looping.site("~forward", "train", "# model"), looping.site("~backward", "train", "# backward")]
-    blame = blame_of([stack(looping.at("train", "# batch"), looping.at("scale", "# bins"))], sites=known)
-    assert blame.at_its_loop(blame.main_culprit(blame.main), blame.main).function == "scale"
+    assert blame_of(called, sites=known).model_culprit().function == "scale"
+
+
+def test_of_a_training_whose_backward_has_no_lines_forward_says_who_holds_the_time(looping):
+    once, loop = looping.at("Net.forward", "# once"), looping.at("equalize", "# loop")
+    assert at_its_loop(looping, once, loop, looping.at("scale", "# bins"), backward=3)[0] == "equalize"

@@ -76,8 +76,7 @@ class ModelCause:
         """Where it is: in the model, above all in the module that is out of proportion."""
         top = suspects.module
         in_top = host.blame.within(top.file, top.line) if top is not None and is_program_file(top.file) else []
-        samples = in_top or host.blame.of_model()
-        in_model = host.blame.at_its_loop(host.blame.main_culprit(samples), samples)
+        in_model = host.blame.model_culprit(in_top)
         culprit = in_model or host.caller(modules.FORWARD, share=host.share(FORWARD.name))
         if culprit is not None and top is not None:
             via = f"{top.name or 'the model'}: {top.type}({top.detail})"[:100]

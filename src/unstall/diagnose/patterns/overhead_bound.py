@@ -241,12 +241,7 @@ def _culprit(host: HostFeatures, cause: str, calling: list[Placed]) -> Culprit |
         return host.own_update or host.caller(optimizer.STEP, share=host.share(OPTIMIZER.name))
     caller = _one_by_one(host) if cause == "batching" else None
     blame = host.blame
-    in_model = blame.of_model()
-    return (
-        caller
-        or blame.at_its_loop(blame.main_culprit(in_model), in_model)
-        or blame.main_culprit(blame.in_phase(FORWARD.name, BACKWARD.name))
-    )
+    return caller or blame.model_culprit() or blame.main_culprit(blame.in_phase(FORWARD.name, BACKWARD.name))
 
 
 def _one_by_one(host: HostFeatures) -> Culprit | None:
