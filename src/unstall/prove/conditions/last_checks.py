@@ -100,6 +100,7 @@ class LastChecks:
                 continue
             changed = self.runs.may_fail(self.runs.sides.changed, data.plan)
             if changed.damaged != original.damaged:  # it makes its datasets of something else
+                self.comparer.known_by.append(f"not compared{data.where}: the change makes its datasets otherwise")
                 continue
             reason = damaged.ends_otherwise(original, changed)
             if not reason and not original.effects.status and self.comparer.sameness != "reduced":

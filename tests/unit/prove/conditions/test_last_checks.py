@@ -122,6 +122,7 @@ def test_what_a_change_does_with_a_sample_that_is_another(original, changed, rea
     proof, _ = prove(lambda plan: reading(plan, **original), lambda plan: reading(plan, seconds=5.0, **changed))
     assert proof.verdict == ("proven" if reason is None else "inconclusive")
     assert reason is None or proof.reason.startswith(reason)
+    assert any("makes its datasets otherwise" in line for line in proof.known_by) == (changed.get("which") == "b")
 
 
 @pytest.mark.parametrize(("fails", "verdict"), [(True, "proven"), (False, "inconclusive")])

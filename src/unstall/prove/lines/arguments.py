@@ -1,0 +1,59 @@
+"""Arguments that a function of both sides looked at, and the changed one does not: it goes by what it was given once.
+
+Tensors that are taken hold of when an object is made are those of the model, until a checkpoint is loaded or another
+model is given; in a run in which neither happens, nothing shows.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from unstall.prove.trees import Sides, content_of
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def first(sides: Sides, lines: Mapping[str, Sequence[int]]) -> str | None:
+    """In words, the first of them; None where there is none.
+
+    ``lines``: the changed lines of each file.
+    """
+    originals = {str(path): before or b"" for path, before, _ in sides.differing}
+    for path, changed in lines.items():
+        try:
+            before = dict(_functions(ast.parse(originals.get(path, b""))))
+            after = dict(_functions(ast.parse(content_of(sides.changed, path))))
+        except (OSError, SyntaxError, ValueError, RecursionError):
+            continue
+        for name, function in after.items():
+            is_changed = any(function.lineno <= line <= (function.end_lineno or function.lineno) for line in changed)
+            dropped = _used(before[name]) - _used(function) if name in before and is_changed else set()
+            for argument in sorted(dropped & _named(function)):
+                place = f"{Path(path).name}:{function.lineno}"
+                return f"{name} ({place}) no longer looks at its argument {argument}: with another it does the same"
+    return None
+
+
+def _functions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, _Function]]:
+    """(qualified name, function), the functions within others too."""
+    for node in ast.iter_child_nodes(tree):
+        inner = prefix
+        if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
+            inner = f"{prefix}{node.name}."
+            if isinstance(node, _FUNCTIONS):
+                yield f"{prefix}{node.name}", node
+        yield from _functions(node, inner)
+
+
+def _named(function: _Function) -> set[str]:
+    arguments = function.args
+    return {each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+
+
+def _used(function: _Function) -> set[str]:
+    """Its arguments that its body looks at; those without a body of its own, none."""
+    names = {node.id for statement in function.body for node in ast.walk(statement) if isinstance(node, ast.Name)}
+    return names & _named(function)
