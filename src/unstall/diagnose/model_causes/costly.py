@@ -138,7 +138,7 @@ class Layer(_Disproportion):
     """It is another layer, or all of the model computes at a rate far below the machine's peak."""
 
     name = "model"
-    by_hand = "write it with the library's fused operator, e.g. scaled_dot_product_attention"
+    by_hand = "write it with fewer operators, or with one of the library's that does it all"
 
     def is_found(self, host: HostFeatures, suspects: Suspects) -> bool:
         if suspects.module is not None:
@@ -155,7 +155,8 @@ class Layer(_Disproportion):
         return host.phase_s(FORWARD.name, BACKWARD.name) * (1 - (host.efficiency or 0.0))
 
     def advice(self, suspects: Suspects) -> str:
-        return f"make {_named(suspects)} cheaper: a fused operator (scaled_dot_product_attention), a smaller size"
+        named = _named(suspects)
+        return f"make {named} cheaper: fewer operators, or one of the library's that does it all; a smaller size"
 
 
 def _convolves(module: ModuleMeasurement | None) -> bool:
