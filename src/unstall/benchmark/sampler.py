@@ -81,7 +81,11 @@ class Sampler:
         self.obstacle = obstacle
         self.enabled = True
         self.windows: list[tuple[float, float]] = []
-        """Monotonic start and end of each window, from py-spy's start to its exit."""
+        """Monotonic start and end of each window, from py-spy's start to its exit; of none in a pause.
+
+        A window slows steps a little. Of a pause it is a small part, and a pause that were left out for it would be
+        missing from the mean step.
+        """
         self.samples: list[StackSample] = []
         """What was seen so far, equal stacks summed; idle library threads left out."""
         self.stacks: list[StackWindow] = []
@@ -91,7 +95,8 @@ class Sampler:
         self.pauses: list[StackWindow] = []
         """What was seen in such pauses, beyond what was due."""
         self._for_pause = False
-        self._looked_until = 0.0
+        self._ended: float | None = None
+        """When the last window did."""
         self.before: list[StackWindow] = []
         """What each window saw until it was told to begin anew."""
         self.main_samples = 0
@@ -148,7 +153,7 @@ class Sampler:
         self.samples, self.stacks, self.pauses, self.main_samples, self.done = [], [], [], 0, False
 
     def _may_begin(self, now: float) -> bool:
-        rested = not self.windows or now - self.windows[-1][1] >= self.pause_s
+        rested = self._ended is None or now - self._ended >= self.pause_s
         is_rare = self.in_pause and len(self.pauses) < MOST_PAUSE_WINDOWS
         return self.enabled and rested and self.failure is None and (self._is_due(now) or is_rare)
 
@@ -156,7 +161,7 @@ class Sampler:
         """Whether there is more to know, or the run is twice as old as at the last look."""
         if not self.done:
             return True
-        first, last = self.windows[0][0], self._looked_until or self.windows[-1][1]
+        first, last = self.windows[0][0], self.windows[-1][1]
         return now - first >= 2 * (last - first)
 
     def _begin(self, now: float) -> None:
@@ -195,10 +200,10 @@ class Sampler:
         assert process is not None and process.stderr is not None
         with process.stderr as stderr:
             errors = stderr.read().decode(errors="replace")
-        self.windows.append((self._started, now))
-        samples = relevant(parse_raw(_take(self._output)))
+        self._ended = now
         if not self._for_pause:
-            self._looked_until = now
+            self.windows.append((self._started, now))
+        samples = relevant(parse_raw(_take(self._output)))
         if samples:
             seen = StackWindow((self._started + now) / 2, samples)
             (self.pauses if self._for_pause else self.stacks).append(seen)
