@@ -156,12 +156,12 @@ def _check_read_once(cls: Any, report: Report) -> None:
 def _check_remembered(cls: Any, report: Report) -> None:
     init = cls.__init__
 
-    def __init__(self: Any, function: Any, lists: tuple[int, ...]) -> None:
+    def __init__(self: Any, function: Any, lists: tuple[int, ...] = ()) -> None:
         init(self, function, lists)
-        self.watched = _watched(function, report, lists=lists)
+        self.watched = _watched(function, report, lists=lists, looks_first=True)
 
     cls.__init__ = __init__
-    cls.__call__ = lambda self, *given: self.watched(*given)
+    cls.__call__ = lambda self, *given, **named: self.watched(*given, **named)
 
 
 def _checking(original: Any, memoized: set[str], report: Report) -> Any:
@@ -185,10 +185,11 @@ def _checking(original: Any, memoized: set[str], report: Report) -> Any:
     return lru_cache
 
 
-def _watched(function: Any, report: Report, *, lists: tuple[int, ...] = ()) -> Any:
+def _watched(function: Any, report: Report, *, lists: tuple[int, ...] = (), looks_first: bool = False) -> Any:
     """A function that remembers its results, and sees whether that is right.
 
-    ``lists``: places of arguments that may be lists, known by which one it is.
+    ``lists``: places of arguments that may be lists, known by which one it is. ``looks_first``: what cannot be looked
+    up is computed each time.
     """
     results: dict[Any, tuple[Any, bytes]] = {}
     first_contents: dict[int, tuple[Any, bytes]] = {}
@@ -206,6 +207,10 @@ def _watched(function: Any, report: Report, *, lists: tuple[int, ...] = ()) -> A
     def remembered(*args: Any, **kwargs: Any) -> Any:
         given_lists = [args[index] for index in lists if index < len(args) and isinstance(args[index], list)]
         arguments = [*(args[1:] if method else args), *kwargs.values()]
+        if looks_first and not all(
+            map(_has_value, [one for one in arguments if not any(one is known for known in given_lists)])
+        ):
+            return function(*args, **kwargs)
         if not all(_is_plain(argument) or any(argument is known for known in given_lists) for argument in arguments):
             report(f"{function.__name__} is called with more than plain values")
             return function(*args, **kwargs)
@@ -225,6 +230,15 @@ def _watched(function: Any, report: Report, *, lists: tuple[int, ...] = ()) -> A
     return remembered
 
 
+def _has_value(argument: Any) -> bool:
+    """Whether it can be looked up by its value."""
+    try:
+        hash(argument)
+    except TypeError:
+        return False
+    return True
+
+
 def _known(value: Any) -> Any:
     return (list, id(value)) if isinstance(value, list) else value
 
@@ -232,4 +246,6 @@ def _known(value: Any) -> Any:
 def _is_plain(value: Any) -> bool:
     if isinstance(value, (tuple, frozenset)):
         return all(map(_is_plain, value))
-    return value is None or isinstance(value, (str, bytes, int, float, complex))
+    numpy = sys.modules.get("numpy")
+    is_scalar = numpy is not None and isinstance(value, numpy.generic)
+    return value is None or is_scalar or isinstance(value, (str, bytes, int, float, complex))

@@ -8,6 +8,7 @@ import random
 from types import SimpleNamespace
 
 import libcst as cst
+import numpy as np
 import pytest
 
 from unstall.child.trial import check
@@ -122,6 +123,19 @@ def test_lists_that_stay_as_they_are_may_be_passed(remembering):
     lines.append("c")
     load(lines, 1)
     assert "a list passed to" in told.read_text()
+
+
+def test_what_has_no_value_to_look_up_is_computed_and_nothing_to_complain_of(remembering):
+    cls, told = remembering
+    places = cls(lambda values, wanted: [place for place, value in enumerate(values) if value == wanted])
+    numbers = tuple(np.arange(100))
+    assert places(numbers, wanted=np.int64(7)) == places(values=numbers, wanted=7) == [7]
+    labels = ["a", "b"]
+    assert places(labels, wanted="a") == [0]
+    labels[0] = "b"
+    assert places(labels, wanted="b") == [0, 1] and not told.exists()
+    places((object(),), wanted=1)
+    assert "more than plain values" in told.read_text()
 
 
 def test_a_result_that_is_changed_is_told_at_the_end_too(remembering, monkeypatch):
