@@ -3,8 +3,8 @@
 What the program then does is its own matter: an error, or other numbers. ``plan["which"]``: of which dataset, of
 those that have such samples, the first is 0. ``plan["kind"]``: ``spoiled``, a text has a character more at its end,
 and numbers are none any more; ``long`` and ``longest``, a text is there many times over; ``between``, the last whole
-number of it is a half more; ``parted``, its most frequent sign is within a word, too; ``joined``, such a sign is
-missing; ``foreign``, a letter of it is none of English, and a blank is two. It is an item in the middle of the first
+number of it is a half more; ``joined``, its most frequent sign is missing once; ``foreign``, such a sign is within a
+word, too, a letter of it is none of English, and a blank is two. It is an item in the middle of the first
 list, array or tensor that a dataset is made of, or, where none is, has when it is given to a loader; what it was is
 said in ``damaged.json``, for what is made of other data cannot be compared, and whether it has a text.
 """
@@ -143,7 +143,8 @@ def _joined(text: str) -> str:
 
 
 def _foreign(text: str) -> str:
-    """With another alphabet's letter for its first, and its first blank twice."""
+    """With its sign within a word, another alphabet's letter for its first, and its first blank twice."""
+    text = _parted(text)
     letter = next((character for character in text if character.isascii() and character.isalpha()), "")
     return text.replace(letter, "É" if letter.isupper() else "é", 1).replace(" ", "  ", 1) if letter else text
 
@@ -159,7 +160,6 @@ _OTHER_TEXTS: dict[str, Callable[[str], str]] = {
     "spoiled": lambda text: f"{text}?",
     "long": lambda text: " ".join([text] * _TIMES),
     "longest": lambda text: " ".join([text] * _MOST_TIMES),
-    "parted": _parted,
     "joined": _joined,
     "foreign": _foreign,
 }

@@ -30,12 +30,12 @@ KINDS = (
     DamagedData({"damaged": {"kind": "spoiled", "which": 1}}, " where a sample of its second dataset is damaged"),
     DamagedData({"damaged": {"kind": "long"}}, " where a sample is far longer than the others"),
     DamagedData({"damaged": {"kind": "between"}}, " where a number of a sample is no whole one", is_sound=True),
-    DamagedData(
-        {"damaged": {"kind": "parted"}}, " where a sign of a text is within a word too", is_sound=True, of_text=True
-    ),
     DamagedData({"damaged": {"kind": "joined"}}, " where a sign of a text is missing", of_text=True),
     DamagedData(
-        {"damaged": {"kind": "foreign"}}, " where a text has a letter with an accent", is_sound=True, of_text=True
+        {"damaged": {"kind": "foreign"}},
+        " where a text has other letters and signs than usual",
+        is_sound=True,
+        of_text=True,
     ),
 )
 

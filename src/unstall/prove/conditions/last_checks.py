@@ -104,7 +104,8 @@ class LastChecks:
                 continue
             reason = damaged.ends_otherwise(original, changed)
             if not reason and not original.effects.status and self.comparer.sameness != "reduced":
-                difference = self.comparer.in_effects(data.plan, original.effects, changed.effects)
+                compare = self.comparer.in_words if data.of_text else self.comparer.in_effects
+                difference = compare(data.plan, original.effects, changed.effects)
                 reason = f"it does not do the same ({difference})" if difference is not None else ""
             if reason:
                 raise ProofEnded("inconclusive", f"{reason}{data.where}")
