@@ -123,7 +123,7 @@ def main() -> int:
     """Judge the corpus and print both tables; exit code 1 where a bad change is proven."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", metavar="FAMILY", action="append", help="these families alone")
-    parser.add_argument("--budget", default="10m", help="of each proof")
+    parser.add_argument("--budget", default="15m", help="of each proof")
     parser.add_argument("--minutes", type=float, metavar="N", help="begin no further proof after so many minutes")
     parser.add_argument("--part", default="1/1", metavar="K/N", help="every N-th change, from the K-th on")
     parser.add_argument(
