@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from textwrap import dedent
 
+import pytest
+
+pytestmark = pytest.mark.serial  # of a run that shares its cores, imports may be the larger part
+
 SET_UP = """
     import torch
     from torch import nn
@@ -18,7 +22,7 @@ SET_UP = """
 
     def main():
         torch.set_num_threads(1)
-        rows = torch.tensor(windows(list(range(61_200)), 1200)).float().reshape(-1, 100)
+        rows = torch.tensor(windows(list(range(61_800)), 1800)).float().reshape(-1, 100)
         model = nn.Linear(100, 32)
         optimizer = torch.optim.SGD(model.parameters(), lr=1e-6)
         for step in range(400):
