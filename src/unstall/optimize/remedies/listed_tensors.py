@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-
-import libcst as cst
-
 from unstall.optimize.context import RemedyContext
-from unstall.optimize.hot_lines import Part, hot_parts, share_on
-from unstall.optimize.proposal import Lines, Proposal, speedup_without
-from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
+from unstall.optimize.hot_calls import HotCalls
+from unstall.optimize.proposal import Proposal
+from unstall.optimize.remedies.base import Remedy
 from unstall.optimize.source.listed import by_arrays, listed_tensors
-from unstall.optimize.thresholds import LEAST_SHARE, READING_LISTS_SAVES
-from unstall.text.units import percent
+from unstall.optimize.thresholds import READING_LISTS_SAVES
 
-_NONE = "no hot line of your own makes a tensor of a list"
+_CALLS = HotCalls(
+    listed_tensors,
+    by_arrays,
+    READING_LISTS_SAVES,
+    title="reads lists by way of NumPy ({place})",
+    because="the lines of {name} that make tensors take {share} of the step",
+    none="no hot line of your own makes a tensor of a list",
+)
 
 
 class ListedTensors(Remedy):
@@ -28,29 +29,7 @@ class ListedTensors(Remedy):
     exactness = "exact"
 
     def propose(self, context: RemedyContext) -> list[Proposal]:
-        return proposals_of(
-            hot_parts(context).items(),
-            lambda candidate: _proposal(context, *candidate[0], candidate[1]),
-            _NONE,
-        )
-
-
-def _proposal(context: RemedyContext, path: Path, part: Part, of_line: Mapping[int, float]) -> Proposal:
-    module = context.sources.module(path)
-    name = part.name.value if isinstance(part, cst.FunctionDef) else path.stem
-    calls = list(listed_tensors(module, part))
-    lines = module.lines(*calls)
-    share = share_on(of_line, lines)
-    if share < LEAST_SHARE:
-        raise NotApplicable(_NONE)
-    return Proposal(
-        f"reads lists by way of NumPy ({path.name}:{min(lines)})",
-        speedup_without(share, READING_LISTS_SAVES),
-        f"the lines of {name} that make tensors take {percent(share)} of the step",
-        sources=context.sources.with_module(path, by_arrays(module, calls)),
-        key=f"{path.name}:{name}",
-        lines=Lines.of(path, module, *calls),
-    )
+        return _CALLS.proposals(context)
 
 
 REMEDY = ListedTensors()

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-
-import libcst as cst
-
 from unstall.optimize.context import RemedyContext
-from unstall.optimize.hot_lines import Part, hot_parts, share_on
-from unstall.optimize.proposal import Lines, Proposal, speedup_without
-from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
+from unstall.optimize.hot_calls import HotCalls
+from unstall.optimize.proposal import Proposal
+from unstall.optimize.remedies.base import Remedy
 from unstall.optimize.source.filters import by_axes, channel_filters
-from unstall.optimize.thresholds import LEAST_SHARE, SEPARATING_SAVES
-from unstall.text.units import percent
+from unstall.optimize.thresholds import SEPARATING_SAVES
 
-_NONE = "no hot line of your own filters channels by themselves"
+_CALLS = HotCalls(
+    channel_filters,
+    by_axes,
+    SEPARATING_SAVES,
+    title="{name} filters along one axis after the other ({place})",
+    because="its convolutions take {share} of the step; their filters are assumed to be products",
+    none="no hot line of your own filters channels by themselves",
+)
 
 
 class SeparableFilter(Remedy):
@@ -28,29 +29,7 @@ class SeparableFilter(Remedy):
     exactness = "close"
 
     def propose(self, context: RemedyContext) -> list[Proposal]:
-        return proposals_of(
-            hot_parts(context).items(),
-            lambda candidate: _proposal(context, *candidate[0], candidate[1]),
-            _NONE,
-        )
-
-
-def _proposal(context: RemedyContext, path: Path, part: Part, of_line: Mapping[int, float]) -> Proposal:
-    module = context.sources.module(path)
-    name = part.name.value if isinstance(part, cst.FunctionDef) else path.stem
-    calls = list(channel_filters(module, part))
-    lines = module.lines(*calls)
-    share = share_on(of_line, lines)
-    if share < LEAST_SHARE:
-        raise NotApplicable(_NONE)
-    return Proposal(
-        f"{name} filters along one axis after the other ({path.name}:{min(lines)})",
-        speedup_without(share, SEPARATING_SAVES),
-        f"its convolutions take {percent(share)} of the step; their filters are assumed to be products",
-        sources=context.sources.with_module(path, by_axes(module, calls)),
-        key=f"{path.name}:{name}",
-        lines=Lines.of(path, module, *calls),
-    )
+        return _CALLS.proposals(context)
 
 
 REMEDY = SeparableFilter()
