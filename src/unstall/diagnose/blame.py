@@ -142,11 +142,15 @@ class Blame:
 
         Where that is the training's own loop, which says nothing, it is who holds the time of forward.
         """
-        for of_model in (samples or self.of_model(), self.in_phase(FORWARD.name)):
-            found = self.main_culprit(of_model)
-            if found is not None and (found.file, found.function) not in self.loops:
-                return self._at_its_loop(found, of_model)
-        return self.main_culprit(samples or self.of_model())
+        samples = samples or self.of_model()
+        found = self.main_culprit(samples)
+        if found is None or (found.file, found.function) in self.loops:
+            forward = self.in_phase(FORWARD.name)
+            in_forward = self.main_culprit(forward)
+            if in_forward is None or (in_forward.file, in_forward.function) in self.loops:
+                return found
+            found, samples = in_forward, forward
+        return self._at_its_loop(found, samples)
 
     def _at_its_loop(self, blamed: Culprit, samples: Sequence[Placed]) -> Culprit:
         """The line that calls the blamed function item by item, where one does: what is to be rewritten is its loop.
@@ -156,10 +160,7 @@ class Blame:
         line = looping_caller((blamed.file, blamed.function), samples, self.loops)
         if line is None:
             return blamed
-        looping = [
-            placed for placed in samples
-            if (line.file, line.function) in functions_of(placed)
-        ]  # fmt: skip
+        looping = [placed for placed in samples if (line.file, line.function) in functions_of(placed)]
         share = count(looping) / max(self.total, 1)
         found = _at_hottest_line(looping, line.file, line.function, share, blamed.where)
         callers = callers_of((line.file, line.function), samples, self.loops, self.total)

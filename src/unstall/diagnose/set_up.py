@@ -9,6 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from unstall.diagnose.blame import culprit, in_package
+from unstall.diagnose.callers import functions_of
 from unstall.diagnose.placing import Placed, count, is_import, program_frames
 from unstall.diagnose.thresholds import FEWEST_SAMPLES, SET_UP
 from unstall.records.measurements import Measurement
@@ -53,12 +54,12 @@ def set_up_holder(measurement: Measurement) -> Holder | None:
     blamed = _holder([each for stacks in placed for each in stacks])
     if blamed is None:
         return None
+    stood_for = _stood_for(windows, measurement.began + measurement.startup.before_first_batch_s)
     held_s = sum(
-        for_s * count(each for each in stacks if _is_in(blamed, each)) / max(count(stacks), 1)
-        for for_s, stacks in zip(
-            _stood_for(windows, measurement.began + measurement.startup.before_first_batch_s), placed
-        )
-    )
+        for_s * count(each for each in _beside_imports(stacks) if (blamed.file, blamed.function) in functions_of(each))
+        / max(count(stacks), 1)
+        for for_s, stacks in zip(stood_for, placed)
+    )  # fmt: skip
     return Holder(blamed, held_s)
 
 
@@ -80,14 +81,12 @@ def _main_stacks(samples: Iterable[StackSample], pid: int) -> list[Placed]:
 def _holder(placed: Sequence[Placed]) -> Culprit | None:
     if count(placed) < FEWEST_SAMPLES:
         return None
-    holder = culprit([each for each in placed if not is_import(each.sample.frames)], count(placed), "main")
+    holder = culprit(_beside_imports(placed), count(placed), "main")
     return holder if holder is not None and holder.share >= SET_UP else None
 
 
-def _is_in(blamed: Culprit, placed: Placed) -> bool:
-    if is_import(placed.sample.frames):
-        return False
-    return any((frame.file, function.qualname) == (blamed.file, blamed.function) for frame, function in placed.program)
+def _beside_imports(placed: Iterable[Placed]) -> list[Placed]:
+    return [each for each in placed if not is_import(each.sample.frames)]
 
 
 def _line(holder: Culprit | None) -> LineTime | None:

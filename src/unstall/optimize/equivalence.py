@@ -18,9 +18,9 @@ from unstall.optimize.comparison import TimedWindow, TrialFailed, last_line
 from unstall.optimize.proposal import Attempt
 from unstall.optimize.sameness import Limits, ObservedTensor, Verdict
 from unstall.optimize.trial_runner import TrialRunner, Variant
+from unstall.records.vocabulary import OPTIMIZER
 
 _SEED = 20260101
-_OPTIMIZER = "optimizer"
 
 
 class Unobservable(Exception):
@@ -109,7 +109,7 @@ class Reference:
             raise TrialFailed(f"what the program computes could not be observed: {error}") from error
 
     def _first_run(self, *, trains: bool) -> Sequence[ObservedTensor]:
-        if not trains or self.kind == _OPTIMIZER:
+        if not trains or self.kind == OPTIMIZER.name:
             return self.observe_variant(self.variant, self.kind, self.steps)
         seen: Sequence[ObservedTensor] = ()
         with suppress(NothingSeen):
@@ -118,12 +118,12 @@ class Reference:
             return seen
         self.plays_first = not seen
         try:
-            run = self.observe_variant(self.variant, _OPTIMIZER, self.steps)
+            run = self.observe_variant(self.variant, OPTIMIZER.name, self.steps)
         except Unobservable:  # its first step of the optimizer takes too long to come
             if not seen:
                 raise
             return seen
-        self.kind = _OPTIMIZER
+        self.kind = OPTIMIZER.name
         return run
 
     @property
