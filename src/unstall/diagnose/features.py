@@ -11,6 +11,7 @@ from unstall.diagnose import own_threads, source
 from unstall.diagnose.blame import Blame, line_culprit
 from unstall.diagnose.neighbours import without_neighbours
 from unstall.diagnose.placing import HOST_PLACES, Placed, count, is_idle, short
+from unstall.diagnose.set_up import Holder, set_up_holder
 from unstall.diagnose.thresholds import CHANCE, FEWEST_SAMPLES, LEADS, NAMED_OTHER, STRAY, WRITTEN_BYTES_PER_S
 from unstall.records.measurements import Measurement, SeamSite
 from unstall.records.model import OperatorLine
@@ -44,6 +45,8 @@ class HostFeatures:
     """Seconds a step of host code by place; sums to ``seconds[OTHER.name]``."""
     python_in_forward: float
     """Seconds a step of the forward phase that a module of the user's spends in loops of plain Python."""
+    set_up: Holder | None
+    """Who holds the time before the first step."""
 
     @property
     def step_s(self) -> float:
@@ -245,7 +248,7 @@ def build(measurement: Measurement) -> HostFeatures:
     in_forward = blame.in_phase(FORWARD.name)
     python = count(placed for placed in in_forward if is_plain_python(placed))
     python_s = seconds.get(FORWARD.name, 0.0) * python / count(in_forward) if in_forward else 0.0
-    return HostFeatures(measurement, blame, attributed, seconds, places, python_s)
+    return HostFeatures(measurement, blame, attributed, seconds, places, python_s, set_up_holder(measurement))
 
 
 def _model_phases(measurement: Measurement) -> list[PhaseName]:

@@ -26,14 +26,15 @@ class Holder(NamedTuple):
     seconds: float
 
 
-def startup(measurement: Measurement) -> Startup | None:
+def startup(measurement: Measurement, set_up: Holder | None) -> Startup | None:
     """The wall time outside the steps, with the function that holds a good part of it, if one does.
+
+    ``set_up``: who holds the time before the first step.
 
     Its share is of the stacks that were seen: none are in the first seconds, in which a program imports.
     """
     if measurement.startup is None:
         return None
-    set_up = set_up_holder(measurement)
     return msgspec.structs.replace(
         measurement.startup,
         set_up=_line(set_up.culprit) if set_up is not None else None,

@@ -69,7 +69,7 @@ def report(run: RunContext, measurement: Measurement | None, window: GpuWindow |
         spans=measurement.spans,
         callbacks=measurement.callbacks,
         compiled=compiled.explained(measurement.compiled_frames),
-        startup=startup(measurement),
+        startup=startup(measurement, host.set_up),
         generation=generation,
         communication=ranks.communication(measurement),
         trace=window.figures,

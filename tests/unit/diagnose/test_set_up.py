@@ -35,7 +35,8 @@ def stacks_of(tmp_path, *, preparing=60, importing=20, **more):
 def seen(tmp_path, *, pid=None, **counts):
     """The set-up that a report names."""
     stacks = stacks_of(tmp_path, **counts, **({"pid": pid} if pid is not None else {}))
-    return startup(measurement(PHASES, windows_before=[StackWindow(1.0, stacks)])).set_up
+    measured = measurement(PHASES, windows_before=[StackWindow(1.0, stacks)])
+    return startup(measured, set_up_holder(measured)).set_up
 
 
 def test_the_function_that_holds_the_set_up_is_named_with_its_share_of_all(tmp_path):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import Features, Pattern, at
-from unstall.diagnose.set_up import set_up_holder
 from unstall.diagnose.thresholds import SET_UP_LEADS
 from unstall.records.report import Finding, NextStep
 from unstall.records.run import Utilization
@@ -30,7 +29,7 @@ class StartupBound(Pattern):
 
     def on_host(self, host: HostFeatures) -> Finding | None:
         """By the stacks that were seen before the first step, and the length of the whole run."""
-        run_s, holder = host.measurement.run_s, set_up_holder(host.measurement)
+        run_s, holder = host.measurement.run_s, host.set_up
         if run_s is None or holder is None or holder.culprit.function == "<module>":
             return None
         share = min(holder.seconds / run_s, 1.0)
