@@ -24,7 +24,7 @@ class SeparableFilter(Remedy):
 
     name = "separable-filter"
     brief = "`conv2d` with a filter for each channel goes along one axis after the other, if the filter is a product"
-    needs = "`conv2d(..., groups=...)` on a hot line of your own, on a CPU: blurs, the windows of an SSIM loss"
+    needs = "`conv2d(..., groups=...)` on a hot line of your own, on a CPU, with a large filter: a blur of 63 by 63"
     patterns = ("compute-bound", "overhead-bound", "input-bound", "host-bound", "callback-bound")
     exactness = "close"
 

@@ -1,4 +1,4 @@
-"""Filters that are a column times a row, along one axis after the other: a Gaussian window of 11 by 11, say."""
+"""Filters that are a column times a row, along one axis after the other: a Gaussian blur, say."""
 
 from __future__ import annotations
 
