@@ -23,7 +23,7 @@ LONGER_ON_THE_WHOLE: Annotated[
 MOSTLY_HELD_UP: Annotated[Share, "of a step in which unstall held it up: with more, its length says nothing"] = 0.5
 MAIN_LOOP: Annotated[
     Share, "of the time in which the model runs: optimizer steps that fill less are not the program's main loop"
-] = 0.3
+] = 0.2
 ENV_STEPS: Annotated[float, "steps of an environment", "for each of the optimizer: with fewer, it only evaluates"] = 0.2
 TAKES_TURNS: Annotated[
     Share, "of the calls of the model, or optimizer, that is called most: what is called less does not count steps"

@@ -84,6 +84,20 @@ def test_an_optimizer_that_runs_seldom_is_not_the_main_loop():
     assert len(loop) >= 199
 
 
+def test_a_training_whose_test_at_the_end_takes_three_times_as_long_is_counted_by_its_optimizer():
+    r = Recording()
+    for batches in (4, 290):
+        train(r, 40)
+        r.do("~data.iter", 0.001)
+        for _ in range(batches):
+            r.do("~data.next", 0.01)
+            r.do("~forward", 0.05, flags=NOGRAD)
+    loop = loop_of(r)
+    check_loop(loop)
+    assert (loop.kind, len(loop)) == ("optimizer", 80)
+    assert mean(loop, "validation") * 80 == pytest.approx(294 * 0.06, rel=0.02)
+
+
 def test_a_teacher_without_gradients_in_every_step_is_no_validation():
     r = Recording()
     for _ in range(6):
