@@ -290,15 +290,9 @@ def _memory(main: ProcessRecording, loop: Loop, chosen: Bools, observation: Obse
             for t, value in series
             if begin <= t <= end and not any(began <= t <= ended for began, ended in ours)
         ]
+        inside = inside[:: max(1, len(inside) // MEMORY_POINTS)]
         steps = np.interp([t for t, _ in inside], loop.ends, np.arange(len(loop.ends)))
-        # What a step takes and gives back is not kept: of several readings within one step the least counts.
-        least: dict[int, tuple[float, float]] = {}
-        for step, (_, value) in zip(steps, inside):
-            whole = math.ceil(step)
-            if whole not in least or value < least[whole][1]:
-                least[whole] = float(step), float(value)
-        points = list(least.values())
-        return points[:: max(1, len(points) // MEMORY_POINTS)]
+        return [(float(step), float(value)) for step, (_, value) in zip(steps, inside)]
 
     looks = [(int(np.searchsorted(loop.ends, fact["t"])), fact["found"]) for fact in main.facts.get("probe", [])]
     loop_site = looks[-1][1].get("loop", {}) if looks else {}

@@ -61,7 +61,8 @@ def assess(
     Returns:
         The kind, and the rate of the floor: of what stays in use after each release.
     """
-    x, y = columns(series_by_step)
+    swing = _range(columns(series_by_step))
+    x, y = columns(floors(series_by_step))
     if len(x) < GROWTH_POINTS or x[0] == x[-1]:
         return Trend("short", 0.0, -math.inf, math.inf)
     tail = x >= (x[0] + x[-1]) / 2
@@ -82,10 +83,27 @@ def assess(
     x = x[:end]
     rate, low, high = slope(np.column_stack((x, floor)).tolist())
     total = rate * (x[-1] - x[0])
-    least = max(min_total_bytes, FLOOR_RISE * (y.max() - y.min()))
+    least = max(min_total_bytes, FLOOR_RISE * swing)
     if low > 0 and rate >= min_bytes_per_step and total >= least:
         return Trend("plateau" if _slows(x, floor) else "steady", rate, low, high)
     return Trend("sawtooth" if released else "flat", rate, low, high)
+
+
+def floors(series_by_step: _Series) -> list[tuple[float, float]]:
+    """Of the readings within each step the least: what a step, or an evaluation in it, gives back is not kept."""
+    least: dict[int, tuple[float, float]] = {}
+    for step, value in series_by_step:
+        whole = math.ceil(step)
+        if whole not in least or value < least[whole][1]:
+            least[whole] = step, value
+    return list(least.values())
+
+
+def _range(readings: tuple[_Array, _Array]) -> float:
+    """Bytes between the least and the most of the second half of all readings, those within a step too."""
+    x, y = readings
+    tail = y[x >= (x[0] + x[-1]) / 2] if len(x) else y
+    return float(np.ptp(tail)) if len(tail) else 0.0
 
 
 def _last_release(y: _Array) -> int:

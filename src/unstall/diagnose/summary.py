@@ -110,7 +110,7 @@ def _utilization(measurement: Measurement, host: HostFeatures, traced: list[floa
 
 
 def _growth(series: Sequence[tuple[float, float]]) -> float | None:
-    return slope(series)[0] if growth.is_growing(series) else None
+    return slope(growth.floors(series))[0] if growth.is_growing(series) else None
 
 
 def _ceilings(host: HostFeatures, ranked: list[Finding]) -> list[Ceiling]:

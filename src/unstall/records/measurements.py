@@ -145,7 +145,7 @@ class MemoryMeasurement(msgspec.Struct, frozen=True):
     """Memory over the measured steps."""
 
     rss_by_step: Sequence[tuple[float, float]] = msgspec.field(default_factory=list)
-    """(step, resident bytes of the main process): of the readings within one step the least."""
+    """(step, resident bytes of the main process)."""
     device_by_step: Sequence[tuple[float, float]] = msgspec.field(default_factory=list)
     rss_peak: int | None = None
     device_peak: int | None = None

@@ -128,6 +128,26 @@ def test_rise_and_release_is_not_growing(period, height, seed):
     assert not is_growing(series(y))
 
 
+@given(seed=seeds, steps=st.integers(12, 60), inside=st.integers(2, 40), height=st.floats(20 * MB, 2000 * MB))
+@settings(deadline=None)
+def test_what_is_given_back_within_a_step_is_not_growing(seed, steps, inside, height):
+    """A long last step, an evaluation, has most of the readings, and rises to its end."""
+    rng = np.random.default_rng(seed)
+    quick = series(500 * MB + rng.normal(scale=0.02 * height, size=steps))
+    long = [(steps - 1 + (i + 1) / inside, 500 * MB + height * i / inside) for i in range(inside)]
+    assert not is_growing([*quick, *long])
+
+
+def test_a_leak_is_growing_however_much_each_step_takes_and_gives_back():
+    points = [
+        (step + part / 10, 500 * MB + 4 * MB * step + 80 * MB * part / 10) for step in range(40) for part in range(10)
+    ]
+    trend = assess(points)
+    assert trend.kind == "steady"
+    assert trend.bytes_per_step == pytest.approx(4 * MB, rel=0.1)
+    assert not is_growing([(step, value - 3.7 * MB * step) for step, value in points])  # less than what steps vary by
+
+
 def test_a_release_that_takes_several_points_counts_as_one():
     tooth = [0, 10, 20, 30, 40, 50, 60, 40, 20]
     trend = assess(series(np.array(tooth * 8 + tooth[:7]) * MB))

@@ -1,4 +1,4 @@
-"""Let one sample of the program's data be another: damaged, or far longer than the others.
+"""Let one sample of the program's data be another: damaged, or far longer than the others. Or let there be far more.
 
 What the program then does is its own matter: an error, or other numbers. ``plan["which"]``: of which dataset, of
 those that have such samples, the first is 0. ``plan["kind"]``: ``spoiled``, a text has a character more at its end,
@@ -7,6 +7,10 @@ number of it is a half more; ``joined``, its most frequent sign is missing once;
 word, too, a letter of it is none of English, and a blank is two. It is an item in the middle of the first
 list, array or tensor that a dataset is made of, or, where none is, has when it is given to a loader; what it was is
 said in ``damaged.json``, for what is made of other data cannot be compared, and whether it has a text.
+
+``many``: the list that a dataset is made of, and others as long, are there over and over, and samplers take as many
+samples in an epoch as ever, of all. Numbers that count samples, or what they are made of, are far larger then. A
+program that takes far more memory for it is ended, and ``damaged.json`` says so.
 """
 
 from __future__ import annotations
@@ -16,16 +20,22 @@ import hashlib
 import json
 import os
 import sys
+import threading
+import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from unstall.child import trial
+from unstall.child.trial import shorter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 _LEAST = 8  # samples: fewer are settings
 _TIMES, _MOST_TIMES = 16, 200
+_MANY = 200_000  # samples: most of their numbers are beyond what 16 bits hold
+_MOST_MORE = 1 << 30  # bytes that all of them may take
+_LOOK_S = 0.05
 
 
 def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
@@ -33,10 +43,10 @@ def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
     if trial.is_helper():
         return []
     damage = Damage(plan["kind"], int(plan.get("which", 0)), os.path.join(folder, "damaged.json"))
-    return [
-        ("torch.utils.data.dataset", lambda module: _before_datasets(module, damage)),
-        ("torch.utils.data.dataloader", lambda module: _before_loaders(module, damage)),
-    ]
+    before = [("torch.utils.data.dataset", lambda module: _before_datasets(module, damage))]
+    if damage.kind == "many":
+        return [*before, ("torch.utils.data.sampler", lambda module: shorter.end_after(module, damage.usual_length))]
+    return [*before, ("torch.utils.data.dataloader", lambda module: _before_loaders(module, damage))]
 
 
 def _before_datasets(module: Any, damage: Damage) -> None:
@@ -66,6 +76,12 @@ class Damage:
         self.were_given = False
         """Whether some dataset was made of such values."""
         self.seen: set[int] = set()
+        self.usual, self.times = 0, 1
+        """Of the data that are many: how long their list was, and how many times as long it is."""
+
+    def usual_length(self, length: int) -> int:
+        """Of an epoch of so many samples, if these are of the data that are many."""
+        return length // self.times if length > 2 * self.usual else length
 
     def one_of(self, values: list[Any]) -> None:
         """Damage an item of the first of these that has some, if it is this dataset's turn."""
@@ -83,15 +99,37 @@ class Damage:
         if value is None:
             return False
         self.left -= 1
-        if self.left == -1:
+        if self.left == -1 and self.kind == "many":
+            self._multiply(value, values)
+        elif self.left == -1:
             self._damage(value)
         return True
 
     def _has_items(self, value: Any) -> bool:
         if isinstance(value, list) and len(value) >= _LEAST:
+            if self.kind == "many":
+                return len(value) <= _MANY // 2
             item = value[len(value) // 2]
             return self._other(item) is not item
         return self.kind == "spoiled" and _has_numbers(value)
+
+    def _multiply(self, value: list[Any], values: list[Any]) -> None:
+        """Lengthen a list, and all that are as long: a label for each text."""
+        self.usual, self.times = len(value), -(-_MANY // len(value))
+        item = value[self.usual // 2]
+        self._say(repr(item), is_text=_has_text(item))
+        alike = {id(each): each for each in values if isinstance(each, list) and len(each) == self.usual}
+        for each in alike.values():
+            each *= self.times
+        threading.Thread(target=self._end_if_too_large, args=(_resident() + _MOST_MORE,), daemon=True).start()
+
+    def _end_if_too_large(self, most: int) -> None:
+        """End the program where it takes more than so many bytes, for the machine's sake."""
+        while _resident() < most:
+            time.sleep(_LOOK_S)
+        with open(self.path, "w") as file:
+            json.dump({"too_large": True}, file)
+        os._exit(1)
 
     def _damage(self, value: Any) -> None:
         place = len(value) // 2
@@ -124,6 +162,12 @@ class Damage:
         digest = hashlib.blake2b(what.encode(), digest_size=8).hexdigest()
         with open(self.path, "w") as file:
             json.dump({"item": digest, "is_text": is_text}, file)
+
+
+def _resident() -> int:
+    """Bytes of this process in memory."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _parted(text: str) -> str:

@@ -8,7 +8,10 @@ the number of a batch are worth then. ``plan["samples"]``: how many torch's samp
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _SAMPLERS = ("SequentialSampler", "RandomSampler", "SubsetRandomSampler", "WeightedRandomSampler")
 
@@ -30,16 +33,20 @@ def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
 
 def shorten(module: Any, samples: int) -> None:
     """Let every sampler of ``torch.utils.data.sampler`` end so many samples earlier; one at least is left."""
+    end_after(module, lambda whole: max(whole - samples, min(whole, 1)))
+
+
+def end_after(module: Any, wanted: Callable[[int], int]) -> None:
+    """Let every sampler of ``torch.utils.data.sampler`` end after as many samples as are wanted of so many."""
     for name in _SAMPLERS:
-        _shorten(getattr(module, name), samples)
+        _end_after(getattr(module, name), wanted)
 
 
-def _shorten(sampler: Any, samples: int) -> None:
+def _end_after(sampler: Any, wanted: Callable[[int], int]) -> None:
     every, length = sampler.__iter__, sampler.__len__
 
     def __len__(self: Any) -> int:
-        whole = length(self)
-        return max(whole - samples, min(whole, 1))
+        return wanted(length(self))
 
     def __iter__(self: Any) -> Any:
         global epochs

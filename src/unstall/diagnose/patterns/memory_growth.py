@@ -40,10 +40,11 @@ class MemoryGrowth(Pattern):
         memory = host.measurement.memory
         top, blamed = _keeper(host)
         for series, what in ((memory.device_by_step, "device memory"), (memory.rss_by_step, "resident memory")):
-            if len(series) < GROWTH_POINTS:
+            kept = growth.floors(series)
+            if len(kept) < GROWTH_POINTS:
                 continue
-            rate, low, _ = slope(series)
-            grown = rate * (series[-1][0] - series[0][0])
+            rate, low, _ = slope(kept)
+            grown = rate * (kept[-1][0] - kept[0][0])
             if low <= 0 or grown < GROWTH_BYTES:
                 continue
             # Growth that looks like a warm-up's is believed when the program was seen to keep that much.

@@ -1,4 +1,4 @@
-"""Whether both sides do the same with a sample that is damaged, or other than all the others: longer, in other words.
+"""Whether both sides do the same with a sample that is damaged, or other than all the others, or with far more of them.
 
 A change may hide an error of its data, or cut them to what it has seen: with these data it does the same.
 """
@@ -23,6 +23,8 @@ class DamagedData(NamedTuple):
     """Whether a program may well take such data: where the original does not, nothing is compared."""
     of_text: bool = False
     """Whether only a text can be so."""
+    may_take_more: bool = False
+    """Whether it says nothing that the changed program takes too long or too much memory: it does all at first."""
 
 
 KINDS = (
@@ -37,8 +39,8 @@ KINDS = (
         is_sound=True,
         of_text=True,
     ),
+    DamagedData({"damaged": {"kind": "many"}}, " where there are far more samples", is_sound=True, may_take_more=True),
 )
-
 
 LONGEST: Mapping[str, Any] = {"damaged": {"kind": "longest"}}
 
@@ -55,6 +57,11 @@ def takes_more(rises: tuple[float, float]) -> str:
         f"with one sample 200 times as long as usual it takes {bytes_(changed)} more, "
         f"and the original {bytes_(max(original, 0.0))}"
     )
+
+
+def takes_too_much(run: WholeRun) -> bool:
+    """Whether a run was ended before it was over."""
+    return run.timed_out or bool((run.damaged or {}).get("too_large"))
 
 
 def has_loader(run: WholeRun) -> bool:

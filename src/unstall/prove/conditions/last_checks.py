@@ -9,13 +9,17 @@ from typing import Any
 
 from unstall.prove import thresholds
 from unstall.prove.comparing import Comparer
-from unstall.prove.conditions import damaged, elsewhere, faults, repeated, stress
-from unstall.prove.left_behind.effects import EffectsComparison
+from unstall.prove.conditions import colliding, damaged, elsewhere, faults, repeated, stress
+from unstall.prove.left_behind.effects import Effects, EffectsComparison
+from unstall.prove.lines.reached import changed_lines
 from unstall.prove.runner import WholeRun
 from unstall.prove.runs import OriginalFailed, ProofEnded, Runs, reseeded
 from unstall.prove.timing import ProofPair
 from unstall.prove.trees import Files
 from unstall.records.proof import Difference
+
+_Compare = Callable[[Mapping[str, Any], Effects, Effects], Difference | None]
+"""What two runs under a plan leave otherwise."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,7 @@ class LastChecks:
         self._fail()
         if self._damage() and plan is not None:
             self._lengthen({"clock": plan["clock"]})
+        self._collide()
         self._start_elsewhere()
         self._repeat()
         self._take_over()
@@ -96,21 +101,32 @@ class LastChecks:
             self.log(f"what both do{data.where}")
             original = self.runs.may_fail(self.runs.sides.original, data.plan)
             has_text |= bool((original.damaged or {}).get("is_text"))
-            if original.damaged is None or original.timed_out or (data.is_sound and original.effects.status):
+            if original.damaged is None or damaged.takes_too_much(original):
+                continue
+            if data.is_sound and original.effects.status:
                 continue
             changed = self.runs.may_fail(self.runs.sides.changed, data.plan)
+            if data.may_take_more and damaged.takes_too_much(changed):
+                self.comparer.known_by.append(f"not compared{data.where}: it takes too much time or memory")
+                continue
             if changed.damaged != original.damaged:  # it makes its datasets of something else
                 self.comparer.known_by.append(f"not compared{data.where}: the change makes its datasets otherwise")
                 continue
-            reason = damaged.ends_otherwise(original, changed)
-            if not reason and not original.effects.status and self.comparer.sameness != "reduced":
-                compare = self.comparer.in_words if data.of_text else self.comparer.in_effects
-                difference = compare(data.plan, original.effects, changed.effects)
-                reason = f"it does not do the same ({difference})" if difference is not None else ""
-            if reason:
-                raise ProofEnded("inconclusive", f"{reason}{data.where}")
-            self.comparer.known_by.append(f"exit code, standard output and files{data.where}")
+            compare = self.comparer.in_words if data.of_text else self.comparer.in_effects
+            self._refuse_other_ends(data.plan, original, changed, data.where, compare)
         return has_text
+
+    def _refuse_other_ends(
+        self, plan: Mapping[str, Any], original: WholeRun, changed: WholeRun, where: str, compare: _Compare
+    ) -> None:
+        """Raise ProofEnded where the changed program does something else; what the original does not do, none need."""
+        reason = damaged.ends_otherwise(original, changed)
+        if not reason and not original.effects.status and self.comparer.sameness != "reduced":
+            difference = compare(plan, original.effects, changed.effects)
+            reason = f"it does not do the same ({difference})" if difference is not None else ""
+        if reason:
+            raise ProofEnded("inconclusive", f"{reason}{where}")
+        self.comparer.known_by.append(f"exit code, standard output and files{where}")
 
     def _lengthen(self, plan: Mapping[str, Any]) -> None:
         """Compare how much memory both take more for one text that is very long: that of all others, if it is padded.
@@ -128,6 +144,17 @@ class LastChecks:
         if reason:
             raise ProofEnded("inconclusive", reason)
         self.comparer.known_by.append("memory with one sample 200 times as long as usual")
+
+    def _collide(self) -> None:
+        """Compare what both do where two things have the same checksum, if the change goes by checksums."""
+        sides = self.runs.sides
+        if not colliding.goes_by_checksums(sides, changed_lines(sides)):
+            return
+        self.log(f"what both do{colliding.WHERE}")
+        original, changed = self.runs.failing(colliding.PLAN)
+        if original.effects.status or original.timed_out or changed.timed_out:
+            return
+        self._refuse_other_ends(colliding.PLAN, original, changed, colliding.WHERE, self.comparer.in_effects)
 
     def _start_elsewhere(self) -> None:
         """Compare where both write where they are started in another folder, if they write into theirs."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
-from unstall.prove.trees import Sides, content_of
+from unstall.prove.lines.sources import of_change
+from unstall.prove.trees import Sides
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -21,18 +21,14 @@ def first(sides: Sides, lines: Mapping[str, Sequence[int]]) -> str | None:
 
     ``lines``: the changed lines of each file.
     """
-    originals = {str(path): before or b"" for path, before, _ in sides.differing}
-    for path, changed in lines.items():
-        try:
-            before = dict(_functions(ast.parse(originals.get(path, b""))))
-            after = dict(_functions(ast.parse(content_of(sides.changed, path))))
-        except (OSError, SyntaxError, ValueError, RecursionError):
-            continue
-        for name, function in after.items():
-            is_changed = any(function.lineno <= line <= (function.end_lineno or function.lineno) for line in changed)
+    for source in of_change(sides, lines):
+        before = dict(_functions(source.before))
+        for name, function in _functions(source.after):
+            last = function.end_lineno or function.lineno
+            is_changed = any(function.lineno <= line <= last for line in source.lines)
             dropped = _used(before[name]) - _used(function) if name in before and is_changed else set()
             for argument in sorted(dropped & _named(function)):
-                place = f"{Path(path).name}:{function.lineno}"
+                place = source.place(function.lineno)
                 return f"{name} ({place}) no longer looks at its argument {argument}: with another it does the same"
     return None
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
-from unstall.prove.trees import Sides, content_of
+from unstall.prove.lines.sources import of_change
+from unstall.prove.trees import Sides
 
 _LEAVES = (ast.Break, ast.Continue, ast.Return, ast.Raise)
 _LOOPS = (ast.For, ast.While, ast.AsyncFor)
@@ -51,30 +51,22 @@ def first(
         step_lines: where a training step comes from.
         steps_always: whether there are as many steps as calls of models in training.
     """
-    originals = {str(path): before or b"" for path, before, _ in sides.differing}
-    for path, changed in lines.items():
-        try:
-            source = content_of(sides.changed, path)
-            known = _conditions(ast.parse(originals.get(path, b"")))
-            tree = ast.parse(source)
-            leaving = sorted(_leaving(tree, known), key=lambda found: found[0].lineno)
-        except (OSError, SyntaxError, ValueError, RecursionError):
-            continue
-        for statement, loops in leaving:
+    for source in of_change(sides, lines):
+        path, tree, changed = source.path, source.after, source.lines
+        known = _conditions(source.before)
+        for statement, loops in sorted(_leaving(tree, known), key=lambda found: found[0].lineno):
             is_missed = statement.lineno in changed and (path, statement.lineno) not in reached
             if is_missed and any(_holds(loop, path, step_lines) for loop in loops):
                 return (
-                    f"no run reached {Path(path).name}:{statement.lineno} ({_words(statement)}), where the training "
+                    f"no run reached {source.place(statement.lineno)} ({_words(statement)}), where the training "
                     "would end or leave steps out"
                 )
         for head in [*_heads(tree, known, path, step_lines), *_heads_elsewhere(tree, known, path, step_lines, reached)]:
             if head.lineno in changed:
-                return (
-                    f"no run ended the training sooner, which {Path(path).name}:{head.lineno} ({_words(head)}) may do"
-                )
+                return f"no run ended the training sooner, which {source.place(head.lineno)} ({_words(head)}) may do"
         for guard in _guards(tree, known, path, step_lines) if steps_always else ():
             if guard.lineno in changed:
-                return f"no run left a step out, which {Path(path).name}:{guard.lineno} ({_words(guard)}) may do"
+                return f"no run left a step out, which {source.place(guard.lineno)} ({_words(guard)}) may do"
     return None
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from unstall.prove import thresholds
 from unstall.prove.conditions import raised
-from unstall.prove.lines import arguments, calls, early_ends, hidden_errors, reached, volume
+from unstall.prove.lines import arguments, calls, early_ends, hidden_errors, reached, shared, volume
 from unstall.prove.runner import WholeRun
 from unstall.prove.runs import ProofEnded, Runs, other_seeds, reseeded
 from unstall.prove.trees import Sides
@@ -89,15 +89,15 @@ class Follower:
             raise ProofEnded("inconclusive", calls.in_words(dependence, len(others)))
 
     def _refuse_what_never_came(self, lines: Lines, places: frozenset[reached.Place], own: WholeRun) -> None:
-        """Raise ProofEnded where the change would leave the training's loop, hide an error or go by another argument,
-        and never did.
+        """Raise ProofEnded where the change would leave the training's loop, hide an error, go by another argument or
+        give an object what another has kept, and never did.
         """
         lines_reached = frozenset((place.path, place.line) for place in places if place.offset >= 0)
         early = early_ends.first(
             self.sides, lines, lines_reached, own.step_lines, steps_always=self.steps == self.training_calls
         )
         hidden = hidden_errors.first(self.sides, lines, lines_reached)
-        for reason in (early, hidden, arguments.first(self.sides, lines)):
+        for reason in (early, hidden, arguments.first(self.sides, lines), shared.first(self.sides, lines)):
             if reason is not None:
                 raise ProofEnded("inconclusive", reason)
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
-from unstall.prove.trees import Sides, content_of
+from unstall.prove.lines.sources import of_change
+from unstall.prove.trees import Sides
 
 _FOR_OTHER_VERSIONS = frozenset(("ImportError", "ModuleNotFoundError", "AttributeError", "StopIteration"))
 """What is caught where something is not there, which no run on this machine need show."""
@@ -27,21 +27,15 @@ def first(sides: Sides, lines: Mapping[str, Sequence[int]], reached: frozenset[t
         lines: the changed lines of each file.
         reached: (file, line) of those that a run has reached.
     """
-    originals = {str(path): before or b"" for path, before, _ in sides.differing}
-    for path, changed in lines.items():
-        try:
-            source = content_of(sides.changed, path)
-            known = {ast.unparse(handler) for handler in _hiding(ast.parse(originals.get(path, b"")))}
-            handlers = sorted(_hiding(ast.parse(source)), key=lambda node: node.lineno)
-        except (OSError, SyntaxError, ValueError, RecursionError):
-            continue
-        for handler in handlers:
+    for source in of_change(sides, lines):
+        known = {ast.unparse(handler) for handler in _hiding(source.before)}
+        for handler in sorted(_hiding(source.after), key=lambda node: node.lineno):
             is_missed = not isinstance(handler, ast.ExceptHandler) or (
-                (path, handler.body[0].lineno) not in reached or _is_mixed(handler)
+                (source.path, handler.body[0].lineno) not in reached or _is_mixed(handler)
             )
-            if handler.lineno in changed and is_missed and ast.unparse(handler) not in known:
+            if handler.lineno in source.lines and is_missed and ast.unparse(handler) not in known:
                 words = ast.unparse(handler).splitlines()[0].removesuffix(":")[:40]
-                return f"no run had an error that {Path(path).name}:{handler.lineno} ({words}) would hide"
+                return f"no run had an error that {source.place(handler.lineno)} ({words}) would hide"
     return None
 
 

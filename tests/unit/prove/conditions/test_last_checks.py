@@ -16,6 +16,7 @@ from made_up_proofs import SIDES, TRAIN, MadeUp, make_account, make_run, make_te
 from unstall.optimize.sameness import ObservedTensor
 from unstall.prove.judge import Judge, ProofOptions
 from unstall.prove.left_behind.effects import Content
+from unstall.prove.trees import Sides
 
 WEIGHTS = Path("/program/model.pt")
 
@@ -123,6 +124,51 @@ def test_what_a_change_does_with_a_sample_that_is_another(original, changed, rea
     assert proof.verdict == ("proven" if reason is None else "inconclusive")
     assert reason is None or proof.reason.startswith(reason)
     assert any("makes its datasets otherwise" in line for line in proof.known_by) == (changed.get("which") == "b")
+
+
+@pytest.mark.parametrize(
+    ("given", "verdict", "known"),
+    [
+        ({"output": "loss 0.7\n"}, "inconclusive", ""),
+        ({"fails": True}, "inconclusive", ""),
+        ({}, "proven", "exit code, standard output and files where there are far more samples"),
+        (
+            {"timed_out": True},
+            "proven",
+            "not compared where there are far more samples: it takes too much time or memory",
+        ),
+    ],
+)
+def test_far_more_samples_must_be_the_same_to_both_if_the_change_can_take_them(given, verdict, known):
+    def changed(plan):
+        is_it = plan.get("damaged", {}).get("kind") == "many"
+        return reading(plan, seconds=5.0, **(given if is_it else {}))
+
+    proof, _ = prove(reading, changed)
+    assert proof.verdict == verdict and (known in proof.known_by or not known)
+    assert verdict == "proven" or proof.reason.endswith("where there are far more samples")
+
+
+def summed(plan, **given):
+    """A run that keeps pictures by their checksum: where all have the same, all are one picture."""
+    return seeded(plan, **(given if "colliding" in plan else {}))
+
+
+@pytest.mark.parametrize(
+    ("line", "original", "changed", "verdict"),
+    [
+        ("key = crc32(text)", {}, {"output": "loss 0.7\n"}, "inconclusive"),
+        ("key = crc32(text)", {"status": 1}, {"output": "loss 0.7\n"}, "proven"),
+        ("key = crc32(text)", {}, {}, "proven"),
+        ("key = text", {}, {"output": "loss 0.7\n"}, "proven"),
+    ],
+)
+def test_checksums_that_are_the_same_are_tried_on_a_change_that_goes_by_them(line, original, changed, verdict):
+    sides = Sides({TRAIN: b"key = None\n"}, {TRAIN: line.encode()})
+    made = partial(summed, **original), lambda plan: replace(summed(plan, **changed), seconds=5.0)
+    proof, runs = prove(*made, sides=sides)
+    assert proof.verdict == verdict
+    assert any("colliding" in plan for plan in runs.plans) == ("crc32" in line)
 
 
 @pytest.mark.parametrize(("fails", "verdict"), [(True, "proven"), (False, "inconclusive")])

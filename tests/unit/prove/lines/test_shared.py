@@ -1,0 +1,80 @@
+"""What is kept for all objects of a class, under a key that does not tell them apart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from unstall.prove.lines.reached import changed_lines
+from unstall.prove.lines.shared import first
+from unstall.prove.trees import Sides
+
+TRAIN = Path("/program/train.py")
+BEFORE = """\
+OLD = {}
+
+class Rows(Dataset):
+    def __init__(self, x):
+        self.x = x
+
+    def read(self, index):
+        return self.x[index]
+"""
+READ = "        return self.x[index]\n"
+
+
+def shared(*changes):
+    after = BEFORE
+    for old, new in changes:
+        assert old in after
+        after = after.replace(old, new)
+    sides = Sides({TRAIN: BEFORE.encode()}, {TRAIN: after.encode()})
+    return first(sides, changed_lines(sides))
+
+
+def kept(holder, key="index", value="self.x[index]"):
+    return (
+        READ,
+        f"        if {key} not in {holder}:\n            {holder}[{key}] = {value}\n        return {holder}[{key}]\n",
+    )
+
+
+IN_CLASS = ("class Rows(Dataset):\n", "class Rows(Dataset):\n    kept = {}\n")
+IN_MODULE = ("OLD = {}\n", "OLD = {}\nKEPT = dict()\n")
+
+
+@pytest.mark.parametrize("holder", ["self.kept", "Rows.kept", "type(self).kept", "self.__class__.kept"])
+def test_a_dict_of_the_class_that_is_kept_by_number_is_named(holder):
+    assert shared(IN_CLASS, kept(holder)) == (
+        f"what {holder} (train.py:10) keeps is found by every Rows: a second one would be given that of the first"
+    )
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "        return KEPT.setdefault(index, self.x[index])\n",
+        "        row = self.x\n        KEPT[index % 8] = value = row[index]\n        return value\n",
+        "        for number, row in enumerate(self.x):\n            KEPT[index] = row\n        return KEPT[index]\n",
+    ],
+)
+def test_so_is_one_of_the_module(lines):
+    assert "what KEPT (train.py:" in shared(IN_MODULE, (READ, lines))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [IN_CLASS, kept("self.kept", key="id(self), index")],
+        [IN_CLASS, kept("self.kept", value="table_of(index)")],
+        [IN_CLASS, kept("self.kept"), ("        self.x = x\n", "        self.x = x\n        self.kept = {}\n")],
+        [("        self.x = x\n", "        self.x, self.kept = x, {}\n"), kept("self.kept")],
+        [IN_MODULE, (READ, "        path = self.x[index]\n        return KEPT.setdefault(path, load(path, self.x))\n")],
+        [kept("OLD")],
+        [IN_MODULE, (READ, "        KEPT = {}\n        return self.x[index]\n")],
+        [("OLD = {}\n", "OLD = {}\nKEPT = dict(\n")],
+    ],
+)
+def test_what_tells_them_apart_or_does_not_depend_on_them_is_none(changes):
+    assert shared(*changes) is None
