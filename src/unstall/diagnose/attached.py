@@ -14,7 +14,8 @@ from unstall.benchmark.resources import growth, other_cores
 from unstall.child.seams.collectives import COLLECTIVE
 from unstall.diagnose.blame import culprit
 from unstall.diagnose.patterns import all_patterns
-from unstall.diagnose.placing import Placed, Placer, count, is_idle, short
+from unstall.diagnose.placing import Placed, Placer, count, is_idle
+from unstall.diagnose.program_frames import short
 from unstall.diagnose.ranks import named
 from unstall.diagnose.thresholds import BUSY_ELSEWHERE, LATE_RANK_SHARE, MOVING, NO_CORE, STUCK_S, STUCK_SAMPLES
 from unstall.records.attached import AttachedProcess, AttachReport

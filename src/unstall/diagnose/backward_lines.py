@@ -13,7 +13,8 @@ from dataclasses import replace
 import msgspec
 
 from unstall.child.user_files import is_program_file
-from unstall.diagnose.placing import Placed, count, program_frames
+from unstall.diagnose.placing import Placed, count
+from unstall.diagnose.program_frames import program_frames
 from unstall.records.model import OperatorLine
 from unstall.records.vocabulary import BACKWARD
 

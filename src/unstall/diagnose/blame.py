@@ -21,7 +21,8 @@ from unstall.diagnose.callers import FunctionKey, callers_of, functions_of, loop
 from unstall.diagnose.evaluation import with_evaluation
 from unstall.diagnose.installed import distribution_of
 from unstall.diagnose.loop_frameworks import own_code, starting_lines
-from unstall.diagnose.placing import Placed, Placer, ProgramFrames, count, is_import, program_frames, short
+from unstall.diagnose.placing import Placed, Placer, count, is_import
+from unstall.diagnose.program_frames import ProgramFrames, program_frames, short
 from unstall.diagnose.thresholds import CHANCE, HANDS_ON, HOLDS
 from unstall.records.measurements import Measurement, SeamSite, Slowing
 from unstall.records.observations import Frame, StackSample

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from unstall.diagnose import vocabulary
 from unstall.diagnose.callers import functions_of
-from unstall.diagnose.placing import HOST_PLACES, Placed
+from unstall.diagnose.placing import Placed
+from unstall.diagnose.positions import HOST_PLACES
 from unstall.records.vocabulary import BACKWARD, CALLBACK, FORWARD, OPTIMIZER, VALIDATION
 
 _TRAINING = (FORWARD.name, BACKWARD.name, OPTIMIZER.name)

@@ -10,7 +10,9 @@ from unstall.child.seams import environments, modules, optimizer
 from unstall.diagnose import own_threads, source
 from unstall.diagnose.blame import Blame, line_culprit
 from unstall.diagnose.neighbours import without_neighbours
-from unstall.diagnose.placing import HOST_PLACES, Placed, count, is_idle, short
+from unstall.diagnose.placing import Placed, count, is_idle
+from unstall.diagnose.positions import HOST_PLACES
+from unstall.diagnose.program_frames import short
 from unstall.diagnose.set_up import Holder, set_up_holder
 from unstall.diagnose.thresholds import CHANCE, FEWEST_SAMPLES, LEADS, NAMED_OTHER, STRAY, WRITTEN_BYTES_PER_S
 from unstall.records.measurements import Measurement, SeamSite

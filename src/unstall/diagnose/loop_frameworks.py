@@ -12,7 +12,8 @@ from dataclasses import replace
 
 from unstall.child.user_files import is_program_file, runs_loops
 from unstall.diagnose.callers import lines_to_parts
-from unstall.diagnose.placing import Placed, program_frames
+from unstall.diagnose.placing import Placed
+from unstall.diagnose.program_frames import program_frames
 from unstall.records.measurements import SeamSite
 
 

@@ -10,7 +10,8 @@ import msgspec
 
 from unstall.diagnose.blame import culprit, in_package
 from unstall.diagnose.callers import functions_of
-from unstall.diagnose.placing import Placed, count, is_import, program_frames
+from unstall.diagnose.placing import Placed, count, is_import
+from unstall.diagnose.program_frames import program_frames
 from unstall.diagnose.thresholds import FEWEST_SAMPLES, SET_UP
 from unstall.records.measurements import Measurement
 from unstall.records.observations import StackSample, StackWindow

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unstall.diagnose.features import build, network_share
-from unstall.diagnose.placing import HOST_PLACES
+from unstall.diagnose.positions import HOST_PLACES
 from unstall.records.observations import Frame
 from unstall.records.vocabulary import PHASE_NAMES
 

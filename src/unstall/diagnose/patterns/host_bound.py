@@ -10,7 +10,8 @@ import numpy as np
 from unstall.diagnose.features import HostFeatures, is_plain_python
 from unstall.diagnose.own_threads import of_other_work
 from unstall.diagnose.patterns.base import BY_REWRITING, Pattern, UsualRemedy, name_of, of_step, part
-from unstall.diagnose.placing import AFTER_MODEL, AFTER_TRAINING, BEFORE_BACKWARD, BEFORE_MODEL, HOST_PLACES, Placed
+from unstall.diagnose.placing import Placed
+from unstall.diagnose.positions import AFTER_MODEL, AFTER_TRAINING, BEFORE_BACKWARD, BEFORE_MODEL, HOST_PLACES
 from unstall.diagnose.thresholds import COLLECTING, HOST_SHARE, MOST, SEEN
 from unstall.records.report import Finding
 from unstall.records.run import Utilization

@@ -12,7 +12,8 @@ from unstall.diagnose.batch_wait import BatchWait, batch_wait, blocked_share, ca
 from unstall.diagnose.blame import culprit
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import BY_REWRITING, Features, Pattern, UsualRemedy, name_of, of_step, part
-from unstall.diagnose.placing import Placed, short
+from unstall.diagnose.placing import Placed
+from unstall.diagnose.program_frames import short
 from unstall.diagnose.thresholds import (
     LOADER_SHARE,
     MOST,

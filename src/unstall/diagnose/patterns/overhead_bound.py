@@ -18,7 +18,8 @@ from unstall.diagnose import source
 from unstall.diagnose.blame import line_culprit
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import Features, Pattern, UsualRemedy, at, of_step, part, worth
-from unstall.diagnose.placing import HOST_PLACES, Placed, count
+from unstall.diagnose.placing import Placed, count
+from unstall.diagnose.positions import HOST_PLACES
 from unstall.diagnose.thresholds import (
     BATCHED,
     CALLED_OFTEN,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.own_threads import ONE_THREAD
 from unstall.diagnose.patterns.base import Features, Pattern, UsualRemedy, name_of, of_step, part
-from unstall.diagnose.placing import HOST_PLACES
+from unstall.diagnose.positions import HOST_PLACES
 from unstall.diagnose.thresholds import MOSTLY_CONTENDED, OVERSUBSCRIBED
 from unstall.records.report import Culprit, Finding
 from unstall.records.run import Utilization

@@ -11,7 +11,9 @@ from unstall.diagnose.blame import culprit_at
 from unstall.diagnose.callers import callers_of
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import Features, Pattern, UsualRemedy, at, of_step, part
-from unstall.diagnose.placing import HOST_PLACES, Placed, leading_phase, short
+from unstall.diagnose.placing import Placed, leading_phase
+from unstall.diagnose.positions import HOST_PLACES
+from unstall.diagnose.program_frames import short
 from unstall.diagnose.thresholds import CALLED_OP_S, OUTRANKS_GROWTH, SEEN, TIE, WEIGHT_S, WORTH
 from unstall.records.model import ModelMeasurement
 from unstall.records.observations import Frame

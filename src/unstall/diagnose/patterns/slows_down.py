@@ -7,7 +7,7 @@ import msgspec
 from unstall.diagnose import source
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import Features, Pattern, UsualRemedy, at, grows_by
-from unstall.diagnose.placing import HOST_PLACES
+from unstall.diagnose.positions import HOST_PLACES
 from unstall.diagnose.thresholds import MOST
 from unstall.records.measurements import GrowingObject
 from unstall.records.report import Culprit, Finding

@@ -8,7 +8,8 @@ from unstall.diagnose.blame import culprit
 from unstall.diagnose.callers import loop_functions
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import Features, Pattern, UsualRemedy, name_of
-from unstall.diagnose.placing import BEFORE_MODEL, Placed, count, leading_phase
+from unstall.diagnose.placing import Placed, count, leading_phase
+from unstall.diagnose.positions import BEFORE_MODEL
 from unstall.diagnose.ranks import exposed_s, late_ranks, named, own_s, spread, unseen
 from unstall.diagnose.thresholds import LATE_EXCESS, LATE_RANK_SHARE, SEEN, UNEVEN
 from unstall.records.measurements import RankMeasurement

@@ -9,7 +9,7 @@ from pathlib import Path
 import libcst as cst
 
 from unstall.child.seams import autograd, modules, optimizer
-from unstall.diagnose.placing import short
+from unstall.diagnose.program_frames import short
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import NotApplicable, Remedy, first_of
