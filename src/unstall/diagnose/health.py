@@ -12,15 +12,19 @@ from unstall.diagnose.thresholds import (
     BUSY_ELSEWHERE,
     CALLED_OFTEN,
     COMPUTED_AGAIN,
+    COMPUTED_AGAIN_LEADS,
     COUNTED_OPS,
     GOOD_RATE,
     MOST,
+    MOSTLY_MODEL,
+    OUTRANKS_GROWTH,
     PADDING,
     RECURRENT_RATE,
     SAME_DATA,
     SINGLE,
     SUSPECTS,
     UNUSED_GRADIENTS,
+    WORTH,
     ZERO_PRODUCTS,
 )
 from unstall.records.vocabulary import BACKWARD, FORWARD, MODEL_PHASES, OTHER, PhaseName
@@ -87,6 +91,17 @@ def computes_again(host: HostFeatures) -> bool:
     if again is None or again.share < COMPUTED_AGAIN:
         return False
     return host.measurement.kind == "optimizer" or not nearly_all_recurs(host)
+
+
+def most_of_model(host: HostFeatures) -> float:
+    """What a finding of what the model itself costs weighs at most: it is what is left when all else is mended.
+
+    Where most of the step is the model's it may come before lesser stalls, unless much of it is computed again.
+    """
+    again = host.measurement.recomputation
+    repeats = again is not None and again.share >= COMPUTED_AGAIN_LEADS and computes_again(host)
+    is_left = host.model_s <= MOSTLY_MODEL * host.step_s or (repeats and host.measurement.frozen is None)
+    return float(WORTH if is_left else OUTRANKS_GROWTH)
 
 
 def nearly_all_recurs(host: HostFeatures) -> bool:

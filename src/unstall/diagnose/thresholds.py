@@ -95,6 +95,9 @@ DEAR_OPTIMIZER = Threshold(0.4, "of the model's time: an update costs a few pass
 ZERO_PRODUCTS = Threshold(0.15, "share of a step that multiplies by zeros: without it, 1.18x")
 UNUSED_GRADIENTS = Threshold(0.1, "share of a step that computes gradients for no optimizer: without it, 1.1x")
 COMPUTED_AGAIN = Threshold(0.15, "of the operators' time that computes what is known: without it, 1.15x")
+COMPUTED_AGAIN_LEADS = Threshold(
+    0.33, "of the operators' time that computes what is known: not to do it comes before how the model does it"
+)
 SAME_DATA = Threshold(0.95, "of what is computed that recurs: then it is the data that recurs, as in a benchmark")
 PADDING = Threshold(0.25, "share of a step that computes on padding: without it, 1.33x; less is usual")
 COSTLY_GRADIENT = Threshold(0.2, "share of a step that the gradient of one line takes: without it, 1.25x")

@@ -8,7 +8,7 @@ the way: only faster kernels make the step shorter.
 
 from __future__ import annotations
 
-from unstall.diagnose import claims, source
+from unstall.diagnose import claims, health, source
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.lower_precision import by_bfloat16
 from unstall.diagnose.model_causes import CAUSES, find
@@ -21,9 +21,7 @@ from unstall.diagnose.thresholds import (
     GOOD_MFU,
     MODEL_SHARE,
     MOSTLY_COMPUTING,
-    MOSTLY_MODEL,
     NOTICED,
-    OUTRANKS_GROWTH,
     TIE,
     WORTH,
     WORTH_A_LINE,
@@ -150,9 +148,8 @@ class ComputeBound(Pattern):
             return min(gain, max(TIE * WORTH, finding.expected_gain.low if finding.expected_gain else 1.0))
         if finding.cause == Attention.name and gain >= WORTH_A_LINE:
             return max(gain, TIE * WORTH)
-        most = OUTRANKS_GROWTH if host.model_s > MOSTLY_MODEL * host.step_s else WORTH
         # A layer takes most of the time in a model of many tiny operators, too, and these say more.
-        return min(gain, most / (TIE**2 if finding.cause in ("model", "kernel") else TIE))
+        return min(gain, health.most_of_model(host) / (TIE**2 if finding.cause in ("model", "kernel") else TIE))
 
     def condition(self, finding: Finding) -> str:
         """None: it is the model that is to be made cheaper, not left out."""

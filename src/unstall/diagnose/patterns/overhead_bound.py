@@ -14,7 +14,7 @@ import numpy as np
 
 from unstall.child.seams import modules, optimizer
 from unstall.child.user_files import is_user_file
-from unstall.diagnose import source
+from unstall.diagnose import health, source
 from unstall.diagnose.blame import line_culprit
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import Features, Pattern, UsualRemedy, at, of_step, part, worth
@@ -34,8 +34,6 @@ from unstall.diagnose.thresholds import (
     MEMORY_CALLS,
     MODEL_SHARE,
     MOSTLY_COMPUTING,
-    MOSTLY_MODEL,
-    OUTRANKS_GROWTH,
     PROMPT_SHARE,
     SEEN,
     SLOW_CALL_S,
@@ -189,8 +187,7 @@ class OverheadBound(Pattern):
             busy = device.shares["compute"] >= MOSTLY_COMPUTING
             return min(finding.headroom, 0.999 * WORTH) if busy and hidden else finding.headroom
         assert host is not None
-        most = OUTRANKS_GROWTH if host.model_s > MOSTLY_MODEL * host.step_s else WORTH
-        return min(worth(finding), 0.999 * most)
+        return min(worth(finding), 0.999 * health.most_of_model(host))
 
     def sentence(self, finding: Finding, use: Utilization) -> str:
         """Names the function that calls the operators."""

@@ -40,6 +40,14 @@ def test_what_is_computed_again_is_named_at_its_call(code):
     ]
 
 
+@pytest.mark.parametrize(("share", "pattern"), [(0.4, "recompute-bound"), (0.2, "overhead-bound")])
+def test_much_that_is_computed_again_comes_before_how_the_model_does_it(code, share, pattern):
+    again = Recomputation((code.at("suppress", "# suppress"),), 0.9, 0.06, 100, 0, share=share, recurring=0.6)
+    many = ModelMeasurement(ops=20_000, forwards=1, batch_size=1)
+    leading, *_ = host_findings(measurement({"forward": 0.1}, recomputation=again, model=many))
+    assert leading.pattern == pattern
+
+
 def test_who_calls_what_is_computed_again_is_told_with_it(code):
     place, above = code.at("suppress", "# suppress"), code.at("pad", "# pad")
     again = Recomputation((place,), there=0.9, seconds=0.06, operators=100, backward_s=0, share=0.5, recurring=0.6)
