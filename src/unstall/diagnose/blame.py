@@ -17,7 +17,7 @@ import msgspec
 
 from unstall.child.user_files import is_program_file, is_user_file, runs_loops
 from unstall.diagnose import backward_lines, source
-from unstall.diagnose.callers import FunctionKey, callers_of, functions_of, loop_functions, looping_caller
+from unstall.diagnose.callers import FunctionKey, callers_of, functions_of, loop_functions, looping_caller, who_makes
 from unstall.diagnose.evaluation import with_evaluation
 from unstall.diagnose.installed import distribution_of
 from unstall.diagnose.loop_frameworks import own_code, starting_lines
@@ -202,7 +202,7 @@ def culprit(
         samples: whose time it is about.
         total: samples of the whole process, for the share that the culprit has of its time.
         where: the process, as reports name it: ``main``, ``worker``, ``rank 3``.
-        loops: functions that run the loop; they are not named as callers.
+        loops: functions that run the loop that these are of, if they are of one; they are not named as callers.
     """
     weights: Counter[FunctionKey] = Counter()
     depths: dict[FunctionKey, list[int]] = defaultdict(lambda: [0, 0])
@@ -221,10 +221,12 @@ def culprit(
     if not holders:
         return None
     deepest = max(holders, key=lambda key: (depths[key][0] / depths[key][1], weights[key]))
-    file, qualname = _where_handed_on(deepest, samples)
+    holder = _where_handed_on(deepest, samples)
+    maker = who_makes(holder, samples, loops) if loops else None
+    file, qualname = maker or holder
     blamed = _at_hottest_line(samples, file, qualname, weights[(file, qualname)] / max(total, 1), where)
     callers = callers_of((file, qualname), samples, loops, total)
-    return msgspec.structs.replace(blamed, callers=callers) if callers else blamed
+    return msgspec.structs.replace(blamed, callers=callers, via=holder[1] if maker else blamed.via)
 
 
 def _where_handed_on(holder: FunctionKey, samples: Sequence[Placed]) -> FunctionKey:

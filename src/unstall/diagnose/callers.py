@@ -24,6 +24,7 @@ FunctionKey = tuple[str, str]
 
 MOST_CALLERS = 3
 """Named of a culprit: who is further up calls other things as well."""
+_CONSTRUCTORS = frozenset({"__init__", "__new__", "__post_init__"})
 _STEP = frozenset({DATA_WAIT.name, FORWARD.name, BACKWARD.name, OPTIMIZER.name})
 
 
@@ -101,6 +102,36 @@ def looping_caller(blamed: FunctionKey, samples: Sequence[Placed], loops: frozen
             lines[msgspec.structs.replace(above, function=functions[at - 1][1])] += placed.count
     line, calls = next(iter(lines.most_common(1)), (None, 0))
     return line if calls >= HOLDS * through else None
+
+
+def who_makes(constructor: FunctionKey, samples: Sequence[Placed], loops: frozenset[FunctionKey]) -> FunctionKey | None:
+    """Who makes the objects whose constructor is blamed, outside of their class; None where it is no constructor.
+
+    In a loop it is called again and again: what is to be mended is that it is, or how often. Where the loop's own
+    functions make them that is known, and it is the constructor that is to be looked at.
+
+    Args:
+        constructor: the function that is blamed.
+        samples: in which it is.
+        loops: functions that run the loop.
+    """
+    file, qualname = constructor
+    owner, _, name = qualname.rpartition(".")
+    if name not in _CONSTRUCTORS or not owner:
+        return None
+    through, makers = 0, Counter[FunctionKey]()
+    for placed in samples:
+        functions = functions_of(placed)
+        if constructor not in functions:
+            continue
+        through += placed.count
+        for above in reversed(functions[: functions.index(constructor)]):
+            is_own = above[0] == file and above[1].startswith(f"{owner}.")
+            if not is_own and above[1].rpartition(".")[2] not in _CONSTRUCTORS:
+                makers[above] += placed.count
+                break
+    maker, made = next(iter(makers.most_common(1)), (constructor, 0))
+    return maker if made >= HOLDS * through and maker not in loops and not maker[1].startswith("<") else None
 
 
 def callers_of(

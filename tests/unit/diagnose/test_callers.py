@@ -132,3 +132,55 @@ def test_the_loop_of_the_training_is_no_loop_around_a_call(looping):
 def test_of_a_training_whose_backward_has_no_lines_forward_says_who_holds_the_time(looping):
     once, loop = looping.at("Net.forward", "# once"), looping.at("equalize", "# loop")
     assert at_its_loop(looping, once, loop, looping.at("scale", "# bins"), backward=3)[0] == "equalize"
+
+
+MAKING = """
+class Series:
+    def __init__(self, rows):
+        self.rows = sorted(rows)  # sort
+
+    @classmethod
+    def of(cls, rows):
+        return cls(rows)  # of
+
+class Part(Series):
+    def __init__(self, rows):
+        super().__init__(rows)  # super
+
+class Windows:
+    def __getitem__(self, index):
+        return Series.of(self.rows[index:]), Part(self.rows)  # item
+
+def train(loader):
+    for batch in loader:  # ask
+        series = Series(batch)  # batch
+        model(batch)  # model
+"""
+
+
+@pytest.fixture
+def making(tmp_path):
+    return Source(tmp_path / "making.py", MAKING)
+
+
+def blamed_in(code, *frames):
+    """Function, line and call of what is blamed for data that are made in the loop."""
+    known = [code.site("~forward", "train", "# model"), code.site("~data.next", "train", "# ask")]
+    stacks = [stack(*frames, count=60), stack(code.at("train", "# model"), CALL, count=40)]
+    blame = blame_of(stacks, sites=known)
+    found = culprit(blame.main[:1], blame.total, "main", blame.loops)
+    return found.function, found.line, found.via
+
+
+def test_who_makes_objects_again_and_again_is_blamed_for_their_constructor(making):
+    item, sort = making.at("Windows.__getitem__", "# item"), making.at("Series.__init__", "# sort")
+    for between in (making.at("Series.of", "# of"), making.at("Part.__init__", "# super")):
+        found = blamed_in(making, making.at("train", "# ask"), NEXT, item, between, sort)
+        assert found == ("Windows.__getitem__", making.line("# item"), "Series.__init__")
+
+
+def test_a_constructor_that_the_loop_itself_calls_and_one_of_no_loop_are_blamed(making):
+    sort = making.at("Series.__init__", "# sort")
+    assert blamed_in(making, making.at("train", "# batch"), sort)[0] == "Series.__init__"
+    once = blame_of([stack(making.at("Windows.__getitem__", "# item"), sort)])
+    assert culprit(once.main, 1, "main").function == "Series.__init__"
