@@ -16,6 +16,10 @@ LESS_UNDER_STRESS = Threshold(
 LARGER_WHERE_CALM = Threshold(
     2.0, "times the norm of a gradient of small outputs: rounding moves it by far less, a limit that is none by decades"
 )
+LOSS_PARTS = Threshold(4, "that a loss is divided by, as where four batches are added up: no rounding comes of it")
+APART_WHERE_SCALED = Threshold(
+    0.1, "of a gradient of a part of a loss that another may be off by: rounding is far less, the whole loss's is 3"
+)
 LEAST_GRADIENT = Threshold(1e-6, "of a norm: where gradients cancel out, what is left is rounding")
 LOOK_STEPS = Threshold(12, "the first steps tell a plain difference within seconds; `unstall optimize` judges as many")
 WATCHED_SHARE = Threshold(

@@ -6,8 +6,9 @@ are), ``volume`` (how much each operator takes), ``seed`` (make two runs compara
 samples), ``perturb`` (be off by one unit in the last place), ``stress`` (let models go astray), ``check`` (of what is
 cached), ``probe`` (where loaders and optimizers are made), ``settings`` (remedies at run time), ``fault`` (let a call
 of a model fail), ``held`` (hold helper threads up), ``elsewhere`` (start in another folder), ``damaged`` (let a
-sample be another), ``raised`` (let a function fail), ``colliding`` (let all checksums be the same). Each is one module
-here, with ``targets(plan, folder)``: module name → functions to call once that module has been imported.
+sample be another), ``raised`` (let a function fail), ``colliding`` (let all checksums be the same), ``ahead``
+(make batches before they are asked for). Each is one module here, with ``targets(plan, folder)``: module name →
+functions to call once that module has been imported.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 PARTS = (
     "reached", "volume", "settings", "seed", "shorter", "check", "perturb", "stress", "probe", "observe", "account",
-    "clock", "fault", "held", "elsewhere", "damaged", "raised", "colliding",
+    "clock", "fault", "held", "elsewhere", "damaged", "raised", "colliding", "ahead",
 )  # fmt: skip
 """The parts in the order they are put in place: the clock last, so that it stops when the others have seen a step."""
 

@@ -1,12 +1,13 @@
 """Let one sample of the program's data be another: damaged, or far longer than the others. Or let there be far more.
 
 What the program then does is its own matter: an error, or other numbers. ``plan["which"]``: of which dataset, of
-those that have such samples, the first is 0. ``plan["kind"]``: ``spoiled``, a text has a character more at its end,
-and numbers are none any more; ``long`` and ``longest``, a text is there many times over; ``between``, the last whole
-number of it is a half more; ``joined``, its most frequent sign is missing once; ``foreign``, such a sign is within a
-word, too, a letter of it is none of English, and a blank is two. It is an item in the middle of the first
-list, array or tensor that a dataset is made of, or, where none is, has when it is given to a loader; what it was is
-said in ``damaged.json``, for what is made of other data cannot be compared, and whether it has a text.
+those that have such samples, the first is 0; one of each where it is null. ``plan["kind"]``: ``spoiled``, a text has a
+character more at its end, and numbers are none any more; ``long`` and ``longest``, a text is there many times over;
+``short``, its first word only; ``between``, the last whole number of it is a half more; ``joined``, its most frequent
+sign is missing once; ``foreign``, such a sign is within a word, too, a letter of it is none of English, and a blank is
+two. It is an item in the middle of the first list, array or tensor that a dataset is made of, or, where none is, has
+when it is given to a loader; what it was is said in ``damaged.json``, for what is made of other data cannot be
+compared, and whether it has a text.
 
 ``many``: the list that a dataset is made of, and others as long, are there over and over, and samplers take as many
 samples in an epoch as ever, of all. Numbers that count samples, or what they are made of, are far larger then. A
@@ -42,7 +43,7 @@ def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
     """What datasets are made of, just before they are."""
     if trial.is_helper():
         return []
-    damage = Damage(plan["kind"], int(plan.get("which", 0)), os.path.join(folder, "damaged.json"))
+    damage = Damage(plan["kind"], plan.get("which", 0), os.path.join(folder, "damaged.json"))
     before = [("torch.utils.data.dataset", lambda module: _before_datasets(module, damage))]
     if damage.kind == "many":
         return [*before, ("torch.utils.data.sampler", lambda module: shorter.end_after(module, damage.usual_length))]
@@ -69,9 +70,9 @@ def _before_loaders(module: Any, damage: Damage) -> None:
 
 
 class Damage:
-    """Done once in a run."""
+    """Done once in a run, or once to each dataset."""
 
-    def __init__(self, kind: str, left: int, path: str):
+    def __init__(self, kind: str, left: int | None, path: str):
         self.kind, self.left, self.path = kind, left, path
         self.were_given = False
         """Whether some dataset was made of such values."""
@@ -98,10 +99,13 @@ class Damage:
         value = next((value for value in values if self._has_items(value)), None)
         if value is None:
             return False
-        self.left -= 1
-        if self.left == -1 and self.kind == "many":
+        if self.left is not None:
+            self.left -= 1
+        if self.left not in (-1, None):
+            return True
+        if self.kind == "many":
             self._multiply(value, values)
-        elif self.left == -1:
+        else:
             self._damage(value)
         return True
 
@@ -204,6 +208,7 @@ _OTHER_TEXTS: dict[str, Callable[[str], str]] = {
     "spoiled": lambda text: f"{text}?",
     "long": lambda text: " ".join([text] * _TIMES),
     "longest": lambda text: " ".join([text] * _MOST_TIMES),
+    "short": lambda text: (text.split(maxsplit=1) or [text])[0],
     "joined": _joined,
     "foreign": _foreign,
 }

@@ -4,7 +4,8 @@
 reached for the first time, by any process of the program: [path, function, its first line, line, offset of the
 instruction in it], the offset -1 where a function begins. ``calls.json``, at the end of the first process: [path,
 function, its first line, how often it was called there, and how often in each quarter of the optimizers' steps; nothing
-there where these were few]. ``step_lines.json``, then too: [path, line] of what is executed while optimizers step.
+there where these were few]. ``loop_lines.json``, then too: [path, line] of what is executed while optimizers make
+``steps``, and while models are called in ``evaluations``.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Reached:
         self.files = {path: set(lines) for path, lines in files.items()}
         self.path = os.path.join(folder, "reached.jsonl")
         self.calls_path = os.path.join(folder, "calls.json")
-        self.step_lines_path = os.path.join(folder, "step_lines.json")
+        self.loop_lines_path = os.path.join(folder, "loop_lines.json")
         self.pid = os.getpid()
         self.codes: dict[int, tuple[CodeType, dict[int, int]]] = {}
         """Codes by identity, as comparing would compare what they hold: offset → line still to be reached."""
@@ -50,8 +51,10 @@ class Reached:
         """How often each of the program's functions began, by the same identity."""
         self.counts = Spaced(self.calls.copy, _MOST_COUNTS)
         """The calls so far, after steps."""
-        self.step_lines: set[tuple[str, int]] = set()
-        """(file, line) of the program that are being executed while an optimizer makes a step."""
+        self.loop_lines: dict[str, set[tuple[str, int]]] = {"steps": set(), "evaluations": set()}
+        """(file, line) of the program that are being executed while an optimizer makes a step, or a model is called
+        that does not learn.
+        """
 
     def enter(self, code: CodeType) -> dict[int, int]:
         """What is still to be reached in a function that begins."""
@@ -91,10 +94,20 @@ class Reached:
         if os.getpid() != self.pid:
             return
         self.counts.note()
+        self._note_lines(self.loop_lines["steps"])
+
+    def evaluate(self, model: Any, args: tuple[Any, ...], result: Any) -> None:
+        """A model was called."""
+        if os.getpid() == self.pid and not getattr(model, "training", True):
+            self._note_lines(self.loop_lines["evaluations"])
+
+    @staticmethod
+    def _note_lines(lines: set[tuple[str, int]]) -> None:
+        """Those that are being executed."""
         frame: FrameType | None = sys._getframe()
         while frame is not None:
             if is_user_file(frame.f_code.co_filename):
-                self.step_lines.add((frame.f_code.co_filename, frame.f_lineno))
+                lines.add((frame.f_code.co_filename, frame.f_lineno))
             frame = frame.f_back
 
     def quarters(self, identity: int) -> list[int]:
@@ -119,8 +132,9 @@ class Reached:
         ]
         with open(self.calls_path, "w") as file:
             json.dump(rows, file)
-        with open(self.step_lines_path, "w") as file:
-            json.dump([[os.path.abspath(path), line] for path, line in self.step_lines], file)
+        told = {of: [[os.path.abspath(path), line] for path, line in lines] for of, lines in self.loop_lines.items()}
+        with open(self.loop_lines_path, "w") as file:
+            json.dump(told, file)
 
     def _write(self, code: CodeType, file: str, line: int, offset: int) -> None:
         """At once: a worker may be killed. The program's own descriptors stay as they are."""
@@ -163,7 +177,10 @@ def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
         _follow_bare_threads(trace)
         sys.settrace(trace)
         atexit.register(lambda: reached.end(is_followed=sys.gettrace() is trace))
-    return [("torch.optim.optimizer", lambda module: trial.after_optimizer_steps(module, reached.step))]
+    return [
+        ("torch.optim.optimizer", lambda module: trial.after_optimizer_steps(module, reached.step)),
+        ("torch.nn.modules.module", lambda module: trial.after_model_calls(module, reached.evaluate)),
+    ]
 
 
 def _tracer(reached: Reached) -> Callable[[FrameType, str, Any], Any]:

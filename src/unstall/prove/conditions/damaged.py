@@ -23,6 +23,8 @@ class DamagedData(NamedTuple):
     """Whether a program may well take such data: where the original does not, nothing is compared."""
     of_text: bool = False
     """Whether only a text can be so."""
+    may_fail: bool = False
+    """Whether it says nothing that the changed program tells an error: such data are none that it need take."""
     may_take_more: bool = False
     """Whether it says nothing that the changed program takes too long or too much memory: it does all at first."""
 
@@ -38,6 +40,13 @@ KINDS = (
         " where a text has other letters and signs than usual",
         is_sound=True,
         of_text=True,
+    ),
+    DamagedData(
+        {"damaged": {"kind": "short", "which": None}},
+        " where a sample of each dataset is its first word",
+        is_sound=True,
+        of_text=True,
+        may_fail=True,
     ),
     DamagedData({"damaged": {"kind": "many"}}, " where there are far more samples", is_sound=True, may_take_more=True),
 )
@@ -70,8 +79,9 @@ def has_loader(run: WholeRun) -> bool:
 
 
 def ends_otherwise(original: WholeRun, changed: WholeRun) -> str:
-    """In words; nothing where both end well, or neither does."""
+    """In words; nothing where both end well, or neither does: with an error that is told in every way to start it."""
     statuses = changed.effects.status, original.effects.status
     if bool(statuses[0]) == bool(statuses[1]):
-        return ""
+        asserts = [run.effects.last_line.startswith("AssertionError") for run in (original, changed)]
+        return "it ends with an assertion, which Python leaves out with -O," if asserts == [False, True] else ""
     return f"it ends with exit code {statuses[0]}, and the original with {statuses[1]},"

@@ -9,7 +9,7 @@ from typing import Any
 
 from unstall.prove import thresholds
 from unstall.prove.comparing import Comparer
-from unstall.prove.conditions import colliding, damaged, elsewhere, faults, repeated, stress
+from unstall.prove.conditions import ahead, colliding, damaged, elsewhere, faults, repeated, stress
 from unstall.prove.left_behind.effects import Effects, EffectsComparison
 from unstall.prove.lines.reached import changed_lines
 from unstall.prove.runner import WholeRun
@@ -44,6 +44,7 @@ class LastChecks:
         if self._damage() and plan is not None:
             self._lengthen({"clock": plan["clock"]})
         self._collide()
+        self._make_ahead()
         self._start_elsewhere()
         self._repeat()
         self._take_over()
@@ -112,6 +113,8 @@ class LastChecks:
             if changed.damaged != original.damaged:  # it makes its datasets of something else
                 self.comparer.known_by.append(f"not compared{data.where}: the change makes its datasets otherwise")
                 continue
+            if data.may_fail and changed.effects.status:
+                continue
             compare = self.comparer.in_words if data.of_text else self.comparer.in_effects
             self._refuse_other_ends(data.plan, original, changed, data.where, compare)
         return has_text
@@ -155,6 +158,16 @@ class LastChecks:
         if original.effects.status or original.timed_out or changed.timed_out:
             return
         self._refuse_other_ends(colliding.PLAN, original, changed, colliding.WHERE, self.comparer.in_effects)
+
+    def _make_ahead(self) -> None:
+        """Compare what both do where batches are made one after the other before they are used."""
+        if not (self.watched and damaged.has_loader(self.watched[0].original)):
+            return
+        self.log(f"what both do{ahead.WHERE}")
+        original, changed = self.runs.failing(ahead.PLAN)
+        if original.effects.status or original.timed_out or changed.timed_out:
+            return
+        self._refuse_other_ends(ahead.PLAN, original, changed, ahead.WHERE, self.comparer.in_effects)
 
     def _start_elsewhere(self) -> None:
         """Compare where both write where they are started in another folder, if they write into theirs."""

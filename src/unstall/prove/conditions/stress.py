@@ -4,6 +4,7 @@ There outputs of models grow large, or are no numbers any more. A loss that over
 wrong; one that stays small, or a number, hides what has happened, and stops teaching anything. So do weights that stay
 numbers where the original's are none any more: gradients that were no numbers are set to zero, say. Where outputs are
 small, the gradients that an optimizer is given must be as small: a limit of their norm is no norm that is always set.
+And those of a part of a loss are that part of its gradients, which a gradient that is written by hand may forget.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from unstall.optimize.sameness import ObservedTensor
 from unstall.prove import thresholds
@@ -72,6 +74,15 @@ def _of_small_outputs(before: ObservedTensor, after: ObservedTensor) -> str:
     return f"its norm is {other:.2g}, and that of the original's {size:.2g}"
 
 
+def _of_a_part_of_a_loss(before: ObservedTensor, after: ObservedTensor) -> str:
+    if before.what.startswith(_LOSS) or not (_is_finite(before) and _is_finite(after)):
+        return ""
+    size, apart = _norm(before), _norm_of(after.array().astype(np.float64) - before.array().astype(np.float64))
+    if apart <= thresholds.APART_WHERE_SCALED * size + thresholds.LEAST_GRADIENT:
+        return ""
+    return f"its norm is {_norm(after):.2g}, and that of the original's {size:.2g}"
+
+
 STRESSES = (
     Stress(
         {"stress": {"factor": float(thresholds.STRESS)}},
@@ -89,6 +100,13 @@ STRESSES = (
         {"stress": {"factor": 1 / float(thresholds.STRESS)}},
         f" where a model's outputs are {thresholds.STRESS:,.0f} times as small",
         _of_small_outputs,
+        _GRADIENTS,
+        "gradients",
+    ),
+    Stress(
+        {"stress": {"loss": 1 / float(thresholds.LOSS_PARTS)}},
+        f" where gradients are those of a loss over {thresholds.LOSS_PARTS:.0f}",
+        _of_a_part_of_a_loss,
         _GRADIENTS,
         "gradients",
     ),
@@ -111,7 +129,11 @@ def _after_step(run: WholeRun, beginning: str) -> list[ObservedTensor]:
 
 
 def _norm(tensor: ObservedTensor) -> float:
-    return float(np.linalg.norm(tensor.array().astype(np.float64)))
+    return _norm_of(tensor.array().astype(np.float64))
+
+
+def _norm_of(array: npt.NDArray[np.float64]) -> float:
+    return float(np.linalg.norm(array))
 
 
 def _is_finite(tensor: ObservedTensor) -> bool:

@@ -1,9 +1,9 @@
-"""Changed lines that would leave the training's loop, and that no run reached: when they do is not known.
+"""Changed lines that would leave the training's loop, or an evaluation's, and that no run reached: when is not known.
 
 ``break``, ``continue``, ``return``, ``raise`` or ``exit()`` below a condition of the change, inside a loop in which an
-optimizer makes its steps. And a condition for the step itself, where each call of the model in training was followed
-by a step, or for such a loop to go on: it may hold always, or not. A condition that the original has in the same words
-is none of the change.
+optimizer makes its steps, or a model is called that does not learn. And a condition for the step itself, where each
+call of the model in training was followed by a step, or for such a loop to go on: it may hold always, or not. A
+condition that the original has in the same words is none of the change.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping, Sequence
 
+from unstall.prove.lines.reached import LoopLines
 from unstall.prove.lines.sources import of_change
 from unstall.prove.trees import Sides
 
@@ -30,15 +31,15 @@ _EXITS = frozenset(("exit", "quit", "_exit", "abort"))
 _OF_SIZE = frozenset(("range", "arange", "zeros", "ones", "empty", "full", "rand", "randn"))
 """Functions that are told how long their result is."""
 
-StepLines = frozenset[tuple[str, int]]
-"""(file, line) of what is executed while optimizers make steps."""
+_Lines = frozenset[tuple[str, int]]
+"""(file, line) of what is executed in loops."""
 
 
 def first(
     sides: Sides,
     lines: Mapping[str, Sequence[int]],
     reached: frozenset[tuple[str, int]],
-    step_lines: StepLines,
+    loop_lines: LoopLines,
     *,
     steps_always: bool = False,
 ) -> str | None:
@@ -48,32 +49,33 @@ def first(
         sides: of the proof.
         lines: the changed lines of each file.
         reached: (file, line) of those that a run has reached.
-        step_lines: where a training step comes from.
+        loop_lines: where training steps and evaluations come from.
         steps_always: whether there are as many steps as calls of models in training.
     """
+    in_loops = loop_lines.steps | loop_lines.evaluations
     for source in of_change(sides, lines):
         path, tree, changed = source.path, source.after, source.lines
         known = _conditions(source.before)
         for statement, loops in sorted(_leaving(tree, known), key=lambda found: found[0].lineno):
             is_missed = statement.lineno in changed and (path, statement.lineno) not in reached
-            if is_missed and any(_holds(loop, path, step_lines) for loop in loops):
-                return (
-                    f"no run reached {source.place(statement.lineno)} ({_words(statement)}), where the training "
-                    "would end or leave steps out"
-                )
-        for head in [*_heads(tree, known, path, step_lines), *_heads_elsewhere(tree, known, path, step_lines, reached)]:
-            if head.lineno in changed:
-                return f"no run ended the training sooner, which {source.place(head.lineno)} ({_words(head)}) may do"
-        for guard in _guards(tree, known, path, step_lines) if steps_always else ():
+            if is_missed and any(_holds(loop, path, in_loops) for loop in loops):
+                trains = any(_holds(loop, path, loop_lines.steps) for loop in loops)
+                end = "the training would end or leave steps out" if trains else "an evaluation would leave some out"
+                return f"no run reached {source.place(statement.lineno)} ({_words(statement)}), where {end}"
+        for what, of in (("the training", loop_lines.steps), ("an evaluation", loop_lines.evaluations)):
+            for head in [*_heads(tree, known, path, of), *_heads_elsewhere(tree, known, path, of, reached)]:
+                if head.lineno in changed:
+                    return f"no run ended {what} sooner, which {source.place(head.lineno)} ({_words(head)}) may do"
+        for guard in _guards(tree, known, path, loop_lines.steps) if steps_always else ():
             if guard.lineno in changed:
                 return f"no run left a step out, which {source.place(guard.lineno)} ({_words(guard)}) may do"
     return None
 
 
-def _heads(tree: ast.AST, known: frozenset[str], path: str, step_lines: StepLines) -> Iterator[ast.stmt]:
-    """Loops of the training that go on as long as a new condition holds."""
+def _heads(tree: ast.AST, known: frozenset[str], path: str, in_loops: _Lines) -> Iterator[ast.stmt]:
+    """Loops that go on as long as a new condition holds."""
     for loop in ast.walk(tree):
-        if not (isinstance(loop, _LOOPS) and _holds(loop, path, step_lines)):
+        if not (isinstance(loop, _LOOPS) and _holds(loop, path, in_loops)):
             continue
         if isinstance(loop, ast.While):
             condition: ast.expr | None = None if isinstance(loop.test, ast.Constant) else loop.test
@@ -84,14 +86,14 @@ def _heads(tree: ast.AST, known: frozenset[str], path: str, step_lines: StepLine
 
 
 def _heads_elsewhere(
-    tree: ast.AST, known: frozenset[str], path: str, step_lines: StepLines, reached: frozenset[tuple[str, int]]
+    tree: ast.AST, known: frozenset[str], path: str, in_loops: _Lines, reached: frozenset[tuple[str, int]]
 ) -> Iterator[ast.stmt]:
-    """What gives the training's loops what they go through, or says how long they do, and may end on a new condition.
+    """What gives these loops what they go through, or says how long they do, and may end on a new condition.
 
     A queue that is worked off ends for one reason, and does so in each run.
     """
     functions = _functions_of(tree)
-    loops = [node for node in ast.walk(tree) if isinstance(node, _LOOPS) and _holds(node, path, step_lines)]
+    loops = [node for node in ast.walk(tree) if isinstance(node, _LOOPS) and _holds(node, path, in_loops)]
     heads = [loop.test if isinstance(loop, ast.While) else loop.iter for loop in loops]
     named = {name for head in heads for name in _names(head)}
     for name in sorted(_reachable(named, functions)):
@@ -202,7 +204,7 @@ def _assigned(node: ast.expr, tree: ast.AST) -> ast.expr:
     return values[-1] if values else node
 
 
-def _guards(tree: ast.AST, known: frozenset[str], path: str, step_lines: StepLines) -> Iterator[ast.stmt]:
+def _guards(tree: ast.AST, known: frozenset[str], path: str, step_lines: _Lines) -> Iterator[ast.stmt]:
     """New conditions for a step, inside a loop of the training, or in what is called there: ``if``, ``match``, or one
     within a statement.
     """
@@ -286,8 +288,8 @@ def _conditions(tree: ast.AST) -> frozenset[str]:
     return frozenset(known)
 
 
-def _holds(statement: ast.stmt, path: str, step_lines: StepLines) -> bool:
-    """Whether training steps come from within a statement; of a loop, from its body."""
+def _holds(statement: ast.stmt, path: str, lines: _Lines) -> bool:
+    """Whether these are within a statement; of a loop, in its body."""
     first = statement.body[0].lineno if isinstance(statement, _LOOPS) else statement.lineno
     last = statement.end_lineno or statement.lineno
-    return any(file == path and first <= line <= last for file, line in step_lines)
+    return any(file == path and first <= line <= last for file, line in lines)

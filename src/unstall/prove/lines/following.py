@@ -12,7 +12,7 @@ from typing import Any
 
 from unstall.prove import thresholds
 from unstall.prove.conditions import raised
-from unstall.prove.lines import arguments, calls, early_ends, hidden_errors, reached, shared, volume
+from unstall.prove.lines import arguments, calls, early_ends, hidden_errors, kept, reached, volume
 from unstall.prove.runner import WholeRun
 from unstall.prove.runs import ProofEnded, Runs, other_seeds, reseeded
 from unstall.prove.trees import Sides
@@ -94,10 +94,10 @@ class Follower:
         """
         lines_reached = frozenset((place.path, place.line) for place in places if place.offset >= 0)
         early = early_ends.first(
-            self.sides, lines, lines_reached, own.step_lines, steps_always=self.steps == self.training_calls
+            self.sides, lines, lines_reached, own.loop_lines, steps_always=self.steps == self.training_calls
         )
         hidden = hidden_errors.first(self.sides, lines, lines_reached)
-        for reason in (early, hidden, arguments.first(self.sides, lines), shared.first(self.sides, lines)):
+        for reason in (early, hidden, arguments.first(self.sides, lines), kept.first(self.sides, lines)):
             if reason is not None:
                 raise ProofEnded("inconclusive", reason)
 

@@ -53,12 +53,22 @@ def _place(line: str) -> Place | None:
         return None
 
 
-def step_lines_in(path: Path) -> frozenset[tuple[str, int]]:
-    """(file, line) of what was executed while optimizers made steps, as the child side has written it."""
+class LoopLines(NamedTuple):
+    """(file, line) of what was being executed in the program's loops."""
+
+    steps: frozenset[tuple[str, int]] = frozenset()
+    """While optimizers made their steps."""
+    evaluations: frozenset[tuple[str, int]] = frozenset()
+    """While models were called that did not learn."""
+
+
+def loop_lines_in(path: Path) -> LoopLines:
+    """What the child side has written; nothing where that is nothing."""
     try:
-        return frozenset((str(file), int(line)) for file, line in json.loads(path.read_text()))
-    except (OSError, ValueError, TypeError):
-        return frozenset()
+        told = json.loads(path.read_text())
+        return LoopLines(*(frozenset((str(file), int(line)) for file, line in told[of]) for of in LoopLines._fields))
+    except (OSError, ValueError, TypeError, KeyError):
+        return LoopLines()
 
 
 def changed_lines(sides: Sides) -> dict[str, list[int]]:

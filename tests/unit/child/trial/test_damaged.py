@@ -40,6 +40,7 @@ PROGRAM = """
         ({"kind": "spoiled"}, 1, "4/A? ['4/B']"),
         ({"kind": "long", "which": 0}, 16, "4/A ['4/B']"),
         ({"kind": "spoiled", "which": 1}, 1, "4/A ['4/B?']"),
+        ({"kind": "spoiled", "which": None}, 1, "4/A? ['4/B?']"),
     ],
 )
 def test_a_text_of_one_dataset_is_damaged_before_it_is_made(tmp_path, plan, length, words):
@@ -69,6 +70,7 @@ def test_a_row_of_numbers_is_none_any_more(tmp_path, value):
     ("kind", "text", "wanted"),
     [
         ("joined", "a/O the/DET 1,5/NUM", "a/O theDET 1,5/NUM"),
+        ("short", "a/O the/DET 1,5/NUM", "a/O"),
         ("foreign", "7 The cat sat", "7  Éhe cat sat"),
         ("foreign", "a/O the/DET 1,5/NUM", "é/O  t/he/DET 1,5/NUM"),
     ],
@@ -77,7 +79,7 @@ def test_a_text_is_other_than_it_usually_is(tmp_path, kind, text, wanted):
     value = [(0, text)] * 9
     assert damaged(tmp_path, value, kind)
     assert value[4] == (0, wanted) and value[3] == (0, text)
-    assert not damaged(tmp_path, ["7 8"] * 9, kind)
+    assert not damaged(tmp_path, ["7"] * 9, kind)
     assert not damaged(tmp_path, [1.5] * 9, kind)
 
 

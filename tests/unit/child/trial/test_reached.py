@@ -12,7 +12,7 @@ import pytest
 
 from unstall.benchmark.launcher import BOOTSTRAP
 from unstall.prove.lines.calls import counted_in
-from unstall.prove.lines.reached import LOST, places_in
+from unstall.prove.lines.reached import LOST, loop_lines_in, places_in
 
 PROGRAM = """
     import _thread, os, sys, threading
@@ -153,3 +153,31 @@ def test_calls_are_counted_in_each_quarter_of_the_steps(tmp_path, follow):
     first, *_, last = quarters["hooked"]
     assert last > 4 * first > 0 and quarters["hooked"] == sorted(quarters["hooked"])
     assert max(quarters["once"]) - min(quarters["once"]) <= 1
+
+
+LOOPS = """
+    import torch
+    from torch import nn
+
+    model = nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters())
+
+    for step in range(2):
+        model.train()(torch.ones(1, 2)).sum().backward()
+        optimizer.step()  # step
+        model.eval()
+        for batch in range(2):
+            model(torch.ones(1, 2))  # evaluation
+"""
+
+
+@pytest.mark.timeout(240)
+def test_lines_of_steps_and_of_evaluations_are_told_apart(tmp_path, follow):
+    script = tmp_path / "program.py"
+    script.write_text(text := textwrap.dedent(LOOPS))
+    follow()
+    numbers = {word: text[: text.index(f"# {word}")].count("\n") + 1 for word in ("step", "evaluation")}
+    lines = loop_lines_in(tmp_path / "run" / "loop_lines.json")
+    assert lines.steps == {(str(script), numbers["step"])}
+    assert lines.evaluations == {(str(script), numbers["evaluation"])}
+    assert not any(loop_lines_in(tmp_path / "nothing.json"))

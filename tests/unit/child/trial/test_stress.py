@@ -53,6 +53,31 @@ def test_a_loss_that_leaves_out_what_is_no_number_hides_it(tmp_path, loss, is_nu
     assert (value == value) == is_number
 
 
+SCALING = """nn.functional.cross_entropy(logits, y)
+        class Own(torch.autograd.Function):
+            @staticmethod
+            def forward(context, given):
+                return given * 1.0
+            @staticmethod
+            def backward(context, gradient):
+                return torch.ones(())
+        loss = Own.apply(loss)"""
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize(("loss", "as_large"), [(STABLE, False), (SCALING, True)])
+def test_gradients_of_a_part_of_a_loss_are_that_part_unless_they_forget_it(tmp_path, loss, as_large):
+    sizes = []
+    for number, plan in enumerate(({}, {"stress": {"loss": 0.25}})):
+        (folder := tmp_path / str(number) / "program").mkdir(parents=True)
+        clock = {"kind": "optimizer", "warmup": 0, "steps": 1, "seconds": None}
+        plan = {"clock": clock, "observe": {"whole": True, "gradients": True}, **plan}
+        _, written = run_under(plan, PROGRAM.replace("LOSS", loss), folder)
+        first = next(each for each in read(written / "observed.bin") if each.what.startswith("gradients."))
+        sizes.append(float(np.linalg.norm(first.array())))
+    assert sizes[1] / sizes[0] == pytest.approx(1.0 if as_large else 0.25, rel=1e-3)
+
+
 def test_single_numbers_whole_numbers_and_all_that_is_no_tensor_stay_as_they_are():
     given = {"loss": torch.tensor(2.0), "labels": torch.tensor([1, 2]), "text": "a", "x": [torch.ones(2), None]}
     found = astray(given, lambda tensor: tensor * 10.0)

@@ -149,6 +149,45 @@ def test_far_more_samples_must_be_the_same_to_both_if_the_change_can_take_them(g
     assert verdict == "proven" or proof.reason.endswith("where there are far more samples")
 
 
+@pytest.mark.parametrize(
+    ("given", "verdict"), [({"output": "loss 0.7\n"}, "inconclusive"), ({"fails": True}, "proven"), ({}, "proven")]
+)
+def test_a_short_sample_must_be_the_same_or_an_error(given, verdict):
+    def short(plan, **given):
+        is_it = plan.get("damaged", {}).get("kind") == "short"
+        return reading(plan, is_text=True, **(given if is_it else {}))
+
+    proof, _ = prove(short, lambda plan: replace(short(plan, **given), seconds=5.0))
+    assert proof.verdict == verdict
+    assert verdict == "proven" or "a sample of each dataset is its first word" in proof.reason
+
+
+@pytest.mark.parametrize(("lasts", "verdict"), [(("ValueError: no", "AssertionError"), "inconclusive"),
+                                                (("AssertionError", "AssertionError: no"), "proven"),
+                                                (("AssertionError", "ValueError"), "proven")])  # fmt: skip
+def test_an_error_that_an_assertion_alone_tells_is_doubted(lasts, verdict):
+    def ending_by(plan, last):
+        run = reading(plan, fails=plan.get("damaged", {}).get("kind") == "spoiled")
+        return replace(run, effects=replace(run.effects, last_line=last if run.effects.status else ""))
+
+    original, changed = lasts
+    proof, _ = prove(
+        lambda plan: ending_by(plan, original), lambda plan: replace(ending_by(plan, changed), seconds=5.0)
+    )
+    assert proof.verdict == verdict
+    assert verdict == "proven" or "an assertion, which Python leaves out with -O" in proof.reason
+
+
+@pytest.mark.parametrize(("output", "verdict"), [("loss 0.7\n", "inconclusive"), ("loss 0.5\n", "proven")])
+def test_batches_that_are_made_ahead_must_be_the_same(output, verdict):
+    def changed(plan):
+        return reading(plan, seconds=5.0) if "ahead" not in plan else seeded(plan, seconds=5.0, output=output)
+
+    proof, _ = prove(reading, changed)
+    assert proof.verdict == verdict
+    assert verdict == "proven" or proof.reason.endswith("where each batch is made before the one before it is used")
+
+
 def summed(plan, **given):
     """A run that keeps pictures by their checksum: where all have the same, all are one picture."""
     return seeded(plan, **(given if "colliding" in plan else {}))

@@ -10,7 +10,7 @@ from unstall.prove.conditions.stress import STRESSES, first_difference
 from unstall.prove.left_behind.effects import Effects
 from unstall.prove.runner import WholeRun
 
-LARGE, NO_NUMBER, SMALL = STRESSES
+LARGE, NO_NUMBER, SMALL, PART = STRESSES
 
 
 def run(loss, what="loss.0"):
@@ -71,3 +71,10 @@ def test_gradients_of_small_outputs_are_small(before, after, detail):
     assert (difference and difference.detail) == detail
     assert first_difference(run(before), run(after), SMALL) is None, "losses"
     assert first_difference(run(before, "gradients.0.0"), run(after, "gradients.0.0"), LARGE) is None
+
+
+@pytest.mark.parametrize(("after", "is_different"), [(0.1, False), (0.101, False), (0.4, True), (np.nan, False)])
+def test_gradients_of_a_part_of_a_loss_are_that_part(after, is_different):
+    difference = first_difference(run(0.1, "gradients.0.0"), run(after, "gradients.0.0"), PART)
+    assert (difference is not None) == is_different
+    assert first_difference(run(0.1), run(0.4), PART) is None, "losses"

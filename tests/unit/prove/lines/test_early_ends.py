@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from unstall.prove.lines.early_ends import first
-from unstall.prove.lines.reached import changed_lines
+from unstall.prove.lines.reached import LoopLines, changed_lines
 from unstall.prove.trees import Sides
 
 TRAIN = Path("/program/train.py")
@@ -21,10 +21,10 @@ def main(loader):
 """
 
 
-def early(after, *, reached=(), step_lines=((str(TRAIN), 4),), **given):
+def early(after, *, reached=(), step_lines=((str(TRAIN), 4),), evaluations=(), **given):
     sides = Sides({TRAIN: BEFORE.encode()}, {TRAIN: after.encode()})
     lines = frozenset((str(TRAIN), line) for line in reached)
-    return first(sides, changed_lines(sides), lines, frozenset(step_lines), **given)
+    return first(sides, changed_lines(sides), lines, LoopLines(frozenset(step_lines), frozenset(evaluations)), **given)
 
 
 def after(lines, indent=8):
@@ -34,6 +34,17 @@ def after(lines, indent=8):
 @pytest.mark.parametrize("leaves", ["break", "return", "raise ValueError", "continue", "sys.exit(0)"])
 def test_what_would_leave_the_loop_of_the_training_is_named(leaves):
     assert early(after(["if loss > best:", f"    {leaves}"])).startswith(f"no run reached train.py:8 ({leaves})")
+
+
+def test_so_is_what_would_leave_an_evaluation():
+    lines = {"step_lines": (), "evaluations": [(str(TRAIN), 4)]}
+    left = early(after(["if loss > best:", "    break"]), **lines)
+    assert left == "no run reached train.py:8 (break), where an evaluation would leave some out"
+    capped = BEFORE.replace("in loader:", "in islice(loader, 250):")
+    assert "an evaluation sooner, which train.py:3" in early(capped, **lines)
+    assert early(capped, step_lines=()) is None
+    guarded = BEFORE.replace("step(batch)", "if len(batch): step(batch)")
+    assert early(guarded, steps_always=True, **lines) is None  # that a model is not called is seen
 
 
 def test_what_a_run_has_reached_is_none():

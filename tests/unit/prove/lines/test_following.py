@@ -6,7 +6,7 @@ import pytest
 from made_up_proofs import TRAIN, prove, seeded
 
 from unstall.prove.lines.calls import CalledFunction
-from unstall.prove.lines.reached import LOST, Place
+from unstall.prove.lines.reached import LOST, LoopLines, Place
 from unstall.prove.lines.volume import OperatorCall
 from unstall.prove.trees import Sides
 
@@ -107,7 +107,7 @@ def test_a_way_out_of_the_training_that_no_run_took_is_inconclusive():
     sides = Sides({TRAIN: before}, {TRAIN: before + b"    if loss > best:\n        break\n"})
 
     def changed(plan):
-        return seeded(plan, seconds=5.0, step_lines=frozenset({(str(TRAIN), 2)}))
+        return seeded(plan, seconds=5.0, loop_lines=LoopLines(frozenset({(str(TRAIN), 2)})))
 
     proof, _ = prove(seeded, changed, sides)
     assert proof.verdict == "inconclusive" and "train.py:4 (break)" in proof.reason

@@ -1,4 +1,4 @@
-"""What is kept for all objects of a class, under a key that does not tell them apart."""
+"""What is kept under a key that does not tell apart what it depends on."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from unstall.prove.lines.kept import first
 from unstall.prove.lines.reached import changed_lines
-from unstall.prove.lines.shared import first
 from unstall.prove.trees import Sides
 
 TRAIN = Path("/program/train.py")
@@ -78,3 +78,58 @@ def test_so_is_one_of_the_module(lines):
 )
 def test_what_tells_them_apart_or_does_not_depend_on_them_is_none(changes):
     assert shared(*changes) is None
+
+
+MATCH = """
+def match(boxes, labels):
+    return labels[overlaps(boxes).argmax(1)]
+"""
+IN_MATCH = """
+MATCHES = {}
+
+def match(boxes, labels):
+    key = KEY
+    if key not in MATCHES:
+        best = overlaps(boxes).argmax(1)
+        classes = full(len(best), 0)
+        classes[best > 0] = labels[best]
+        MATCHES[key] = classes, best
+    return MATCHES[key]
+"""
+GOT = """
+class Matcher:
+    def __init__(self):
+        self.kept = {}
+
+    def match(self, boxes, labels):
+        found = self.kept.get(KEY)
+        if found is None:
+            found = self.kept[KEY] = []
+            found.append(labels[overlaps(boxes)])
+            self.kept[KEY] = found
+        return found
+"""
+GROUPS = """
+class Groups:
+    def __init__(self):
+        self.groups = {}
+
+    def add(self, boxes, labels):
+        if boxes not in self.groups:
+            self.groups[boxes] = labels
+"""
+
+
+def remembered(text, key):
+    sides = Sides({TRAIN: MATCH.encode()}, {TRAIN: text.replace("KEY", key).encode()})
+    return first(sides, changed_lines(sides))
+
+
+@pytest.mark.parametrize("text", [IN_MATCH, GOT])
+def test_what_depends_on_an_argument_that_its_key_does_not_tell_is_named(text):
+    assert "depends on labels, which its key does not tell" in remembered(text, "tuple(boxes.tolist())")
+    assert remembered(text, "(tuple(boxes.tolist()), tuple(labels.tolist()))") is None
+
+
+def test_what_is_not_given_back_is_no_memory_of_a_result():
+    assert remembered(GROUPS, "") is None

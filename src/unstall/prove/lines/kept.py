@@ -1,0 +1,220 @@
+"""What the change keeps in a dict, under a key that does not tell apart what it depends on.
+
+A dict in a class's body, or in the module, from which ``self.x[index]`` is taken by ``index``: a second dataset would
+be given the samples of the first. Targets of boxes and labels that are kept by the boxes alone: the same boxes with
+other labels would be given the earlier ones. A program in which neither comes up does the same.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from unstall.prove.lines.sources import ChangedSource, of_change
+from unstall.prove.trees import Sides
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+_DISPLAYS = (ast.Dict, ast.DictComp)
+_MAKERS = frozenset(("dict", "defaultdict", "OrderedDict", "WeakValueDictionary"))
+
+
+_Values = dict[str, list[ast.expr]]
+"""What each local name is made of."""
+
+
+class _Store(NamedTuple):
+    """``holder[key] = value``, or what does the same."""
+
+    holder: ast.expr
+    key: ast.expr
+    value: ast.expr
+
+
+class _Place(NamedTuple):
+    """A function of the file, and the class whose method it is."""
+
+    function: _Function
+    owner: ast.ClassDef | None
+
+    @property
+    def arguments(self) -> list[str]:
+        """Their names, the object itself left out."""
+        given = self.function.args
+        names = [each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+        return names[1:] if self.owner is not None else names
+
+    @property
+    def me(self) -> str:
+        """What a method calls its object; nothing in a function of the module."""
+        given = self.function.args
+        first = [*given.posonlyargs, *given.args][:1]
+        return first[0].arg if self.owner is not None and first else ""
+
+
+def first(sides: Sides, lines: Mapping[str, Sequence[int]]) -> str | None:
+    """In words, the first of them; None where there is none.
+
+    ``lines``: the changed lines of each file.
+    """
+    for source in of_change(sides, lines):
+        new = {*_holders(source.after)} - {*_holders(source.before)}
+        for place in _places(source.after) if new else ():
+            found = _in_function(source, place, new)
+            if found is not None:
+                return found
+    return None
+
+
+def _in_function(source: ChangedSource, place: _Place, new: set[str]) -> str | None:
+    values = _values(place.function)
+    recalled = {*_recalled(place.function, values)}
+    for store in _stores(place.function):
+        name = _name_of(store.holder, place)
+        if name not in new:
+            continue
+        words = f"what {ast.unparse(store.holder)} ({source.place(store.holder.lineno)}) keeps"
+        needs, tells = (_names_behind(each, values) for each in (store.value, store.key))
+        is_shared = place.owner is not None and not name.startswith(f"{place.owner.name}.self.")
+        if is_shared and place.me in needs - tells and place.owner is not None:
+            return f"{words} is found by every {place.owner.name}: a second one would be given that of the first"
+        if ast.unparse(store.holder) in recalled:
+            for argument in place.arguments:
+                if argument in needs - tells:
+                    return f"{words} depends on {argument}, which its key does not tell: with another it is the same"
+    return None
+
+
+def _places(tree: ast.Module) -> Iterator[_Place]:
+    """The functions of the module, and the methods of its classes."""
+    for node in ast.walk(tree):
+        for below in ast.iter_child_nodes(node) if isinstance(node, (ast.Module, ast.ClassDef)) else ():
+            if isinstance(below, _FUNCTIONS):
+                yield _Place(below, node if isinstance(node, ast.ClassDef) else None)
+
+
+def _holders(tree: ast.Module) -> Iterator[str]:
+    """Dicts that outlive a call: ``kept`` of the module, ``Rows.kept`` of a class, ``Rows.self.kept`` of objects."""
+    for statement in tree.body:
+        yield from _dicts(statement)
+    for owner in ast.walk(tree):
+        if isinstance(owner, ast.ClassDef):
+            for statement in owner.body:
+                yield from (f"{owner.name}.{name}" for name in _dicts(statement))
+            for name in _of_objects(owner):
+                yield f"{owner.name}.self.{name}"
+
+
+def _of_objects(owner: ast.ClassDef) -> Iterator[str]:
+    """Attributes to which its methods assign a dict."""
+    for method in owner.body:
+        for node in ast.walk(method) if isinstance(method, _FUNCTIONS) else ():
+            if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None and _is_dict(node.value):
+                for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                    if isinstance(target, ast.Attribute):
+                        yield target.attr
+
+
+def _dicts(node: ast.stmt) -> Iterator[str]:
+    if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None and _is_dict(node.value):
+        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+            if isinstance(target, ast.Name):
+                yield target.id
+
+
+def _is_dict(value: ast.expr) -> bool:
+    if isinstance(value, ast.Call):
+        return getattr(value.func, "attr", getattr(value.func, "id", "")) in _MAKERS
+    return isinstance(value, _DISPLAYS)
+
+
+def _name_of(holder: ast.expr, place: _Place) -> str:
+    """As :func:`_holders` calls it; empty for what is none."""
+    if isinstance(holder, ast.Name):
+        return holder.id
+    if not isinstance(holder, ast.Attribute) or place.owner is None:
+        return ""
+    of, owner = ast.unparse(holder.value), place.owner
+    if of == place.me:
+        is_own = holder.attr in _of_objects(owner)  # no longer the class's
+        return f"{owner.name}.self.{holder.attr}" if is_own else f"{owner.name}.{holder.attr}"
+    is_class = of in ("cls", owner.name, f"type({place.me})", f"{place.me}.__class__")
+    return f"{owner.name}.{holder.attr}" if is_class else ""
+
+
+def _stores(function: _Function) -> Iterator[_Store]:
+    """All that the function puts under a key."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                if isinstance(target, ast.Subscript):
+                    yield _Store(target.value, target.slice, node.value)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            is_default = node.func.attr == "setdefault" and len(node.args) == 2
+            yield from [_Store(node.func.value, *node.args)] if is_default else []
+
+
+def _recalled(function: _Function, values: _Values) -> Iterator[str]:
+    """What the function gives back something of: what it puts there is kept for later calls."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Return) and node.value is not None:
+            for expression in _behind(node.value, values):
+                for below in ast.walk(expression):
+                    if isinstance(below, ast.Subscript):
+                        yield ast.unparse(below.value)
+                    elif isinstance(below, ast.Call) and isinstance(below.func, ast.Attribute):
+                        yield ast.unparse(below.func.value)
+
+
+def _values(function: _Function) -> _Values:
+    """What each local name is made of, and what is put into it."""
+    values: _Values = {}
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign):
+            pairs = [(target, [node.value]) for target in node.targets]
+        elif isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension)):
+            pairs = [(node.target, [node.iter])]
+        elif isinstance(node, (ast.AnnAssign, ast.NamedExpr, ast.AugAssign)) and node.value is not None:
+            pairs = [(node.target, [node.value])]
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            called = node.value.func
+            pairs = [(called.value, node.value.args)] if isinstance(called, ast.Attribute) else []
+        else:
+            continue
+        for target, made_of in pairs:
+            for name in _changed_by(target):
+                values.setdefault(name, []).extend(made_of)
+    return values
+
+
+def _changed_by(target: ast.expr) -> Iterator[str]:
+    """Names that an assignment to this makes, or puts something into."""
+    while isinstance(target, (ast.Subscript, ast.Starred)):
+        target = target.value
+    if isinstance(target, ast.Name):
+        yield target.id
+    elif isinstance(target, (ast.Tuple, ast.List)):
+        for each in target.elts:
+            yield from _changed_by(each)
+
+
+def _names_behind(expression: ast.expr, values: _Values) -> set[str]:
+    """All names in an expression, and in what those are made of."""
+    return {name for each in _behind(expression, values) for name in _names(each)}
+
+
+def _behind(expression: ast.expr, values: _Values) -> Iterator[ast.expr]:
+    """An expression, and what the names in it are made of."""
+    seen: set[str] = set()
+    waiting = [expression]
+    while waiting:
+        each = waiting.pop()
+        yield each
+        names = _names(each) - seen
+        seen |= names
+        waiting += [value for name in names for value in values.get(name, ())]
+
+
+def _names(expression: ast.expr) -> set[str]:
+    return {node.id for node in ast.walk(expression) if isinstance(node, ast.Name)}
