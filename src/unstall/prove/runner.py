@@ -30,6 +30,7 @@ from unstall.prove.left_behind.saves import Saved, Saves
 from unstall.prove.lines import volume
 from unstall.prove.lines.calls import Calls, Quarters, counted_in
 from unstall.prove.lines.reached import LoopLines, Place, loop_lines_in, places_in
+from unstall.prove.lines.results import Results, found_in
 from unstall.prove.lines.volume import Volume
 from unstall.prove.machine_use import MachineUse
 from unstall.prove.trees import Files
@@ -68,6 +69,8 @@ class WholeRun:
     """How many elements operators took in each quarter, where that was asked for."""
     validations: Volume = field(default_factory=dict)
     """The same in each of the first four validations."""
+    results: Results = field(default_factory=dict)
+    """What functions gave, where that was asked for."""
     loop_lines: LoopLines = field(default_factory=LoopLines)
     """What was being executed in the program's loops, where that was asked for."""
     saves: Mapping[str, Saved] = field(default_factory=dict)
@@ -159,6 +162,7 @@ class SandboxedRunner:
             quarters=quarters,
             volume=volume.counted_in(self.slot / "volume.json"),
             validations=volume.counted_in(self.slot / "validations.json"),
+            results=found_in(self.slot / "results.json"),
             loop_lines=loop_lines_in(self.slot / "loop_lines.json"),
             saves=saves.of_files(self.sandbox.layers()),
             refused=refused,

@@ -54,6 +54,7 @@ LEAST_ROUNDING = Threshold(
 SLOWER = Threshold(3.0, "times the original's whole run: a changed program that still runs then is not faster")
 SLOWER_GRACE_S = Threshold(30.0, "beside that factor, for the start of a short program")
 ONE_SIDED = Threshold(20, "figures that differ, all in one direction: rounding does that once in a million texts")
+SAME_RESULT = Threshold(1e-4, "of a number that a function gives, or in all: rounding of float32 adds up to less")
 AS_LATE = Threshold(1.25, "times the seconds at which, or after which, the original saves: a timer fires between steps")
 OUTLIVES_S = Threshold(0.5, "seconds after the program's end: helpers that notice it end within a few tenths")
 SAME_SIZE = Threshold(0.02, "of a file's bytes: the same numbers with other words around; half precision takes half")

@@ -2,13 +2,13 @@
 
 The parent says what is wanted in ``UNSTALL_PLAN`` (JSON): ``clock`` (count the steps and stop), ``observe`` (write
 down losses, outputs and weights), ``account`` (of steps, calls and batches), ``reached`` (which lines of a change
-are), ``volume`` (how much each operator takes), ``seed`` (make two runs comparable), ``shorter`` (epochs of fewer
-samples), ``perturb`` (be off by one unit in the last place), ``stress`` (let models go astray), ``check`` (of what is
-cached), ``probe`` (where loaders and optimizers are made), ``settings`` (remedies at run time), ``fault`` (let a call
-of a model fail), ``held`` (hold helper threads up), ``elsewhere`` (start in another folder), ``damaged`` (let a
-sample be another), ``raised`` (let a function fail), ``colliding`` (let all checksums be the same), ``ahead``
-(make batches before they are asked for). Each is one module here, with ``targets(plan, folder)``: module name →
-functions to call once that module has been imported.
+are), ``volume`` (how much each operator takes), ``results`` (what functions give), ``seed`` (make two runs
+comparable), ``shorter`` (epochs of fewer samples), ``perturb`` (be off by one unit in the last place), ``stress`` (let
+models go astray), ``check`` (of what is cached), ``probe`` (where loaders and optimizers are made), ``settings``
+(remedies at run time), ``fault`` (let a call of a model fail), ``raised`` (let a function fail), ``held`` (hold helper
+threads up), ``elsewhere`` (start in another folder), ``damaged`` (let a sample be another), ``colliding`` (let all
+checksums be the same), ``ahead`` (make batches before they are asked for). Each is one module here, with
+``targets(plan, folder)``: module name → functions to call once that module has been imported.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 PARTS = (
     "reached", "volume", "settings", "seed", "shorter", "check", "perturb", "stress", "probe", "observe", "account",
-    "clock", "fault", "held", "elsewhere", "damaged", "raised", "colliding", "ahead",
+    "clock", "fault", "held", "elsewhere", "damaged", "raised", "colliding", "ahead", "results",
 )  # fmt: skip
 """The parts in the order they are put in place: the clock last, so that it stops when the others have seen a step."""
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from unstall.prove import thresholds
 from unstall.prove.conditions import raised
-from unstall.prove.lines import arguments, calls, early_ends, hidden_errors, kept, reached, volume
+from unstall.prove.lines import arguments, calls, early_ends, hidden_errors, kept, reached, results, volume
 from unstall.prove.runner import WholeRun
 from unstall.prove.runs import ProofEnded, Runs, other_seeds, reseeded
 from unstall.prove.trees import Sides
@@ -53,6 +53,7 @@ class Follower:
         places = own.reached.union(*(other.reached for other in others))
         self._refuse_what_never_came(lines, places, own)
         self._refuse_errors_untold(lines, own)
+        self._refuse_other_results(lines)
         return [*unreached, *reached.never(self.sides, lines, places)]
 
     def _refuse_more_and_more(self, runs: Sequence[WholeRun]) -> None:
@@ -113,6 +114,17 @@ class Follower:
             if untold and original:
                 ended = Difference(kind="effects", place="end of the run", detail=untold)
                 raise ProofEnded("different", f"it does not do the same{one.where}: {ended}", first_difference=ended)
+
+    def _refuse_other_results(self, lines: Lines) -> None:
+        """Raise ProofEnded where a function keeps its name, arguments and words, and gives something else."""
+        plan = results.plan_of(self.sides, lines)
+        if not plan:
+            return
+        own, others = (self.runs.original({**plan, **reseeded(shift)}).results for shift in (None, other_seeds()))
+        changed = self.runs.run(self.sides.changed, plan, self.runs.remaining()).results
+        other = results.first_other(own, others, changed)
+        if other is not None:
+            raise ProofEnded("inconclusive", other)
 
     def _under_others(self, lines: Lines, own: WholeRun) -> Iterator[WholeRun]:
         """Runs under other seeds: more and more of them, as long as the program's own are told from all."""

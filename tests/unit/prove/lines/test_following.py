@@ -169,3 +169,19 @@ def test_a_validation_that_takes_all_that_there_was_so_far_is_inconclusive():
         prove(lambda plan: validating(plan, growing), lambda plan: validating(plan, growing, seconds=5.0))[0].verdict
         == "proven"
     )
+
+
+SPANS = b'def spans(tags):\n    """Kind, first and last word."""\n    return [(tag, 0, 1) for tag in tags]\n'
+
+
+@pytest.mark.parametrize(("gives", "verdict"), [([2, 3], "inconclusive"), ([1, 2], "proven")])
+def test_a_function_that_keeps_its_words_and_gives_something_else_is_inconclusive(gives, verdict):
+    sides = Sides({TRAIN: SPANS}, {TRAIN: SPANS.replace(b"1)", b"2)")})
+
+    def giving(plan, given, **more):
+        results = {(str(TRAIN), "spans", "00"): given} if "results" in plan else {}
+        return seeded(plan, results=results, **more)
+
+    proof, _ = prove(lambda plan: giving(plan, [1, 2]), lambda plan: giving(plan, gives, seconds=5.0), sides)
+    assert proof.verdict == verdict
+    assert verdict == "proven" or proof.reason.startswith("spans (train.py) gives something else")

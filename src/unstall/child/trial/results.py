@@ -1,0 +1,132 @@
+"""Write down what functions of the program give for what they are given, the first few times.
+
+``plan["functions"]``: path → names of functions of that module. ``results.json``, at the end of the first process:
+[path, name, digest of the arguments, the result as nested lists]. What is no number, text, array, tensor or container
+of such says nothing, and is left out; so is a call that has the same arguments as one before it and another result.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import json
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from types import CodeType, FrameType
+
+_MOST_CALLS = 40  # of a function, to look at
+_MOST_NUMBERS = 4096  # in a value: larger ones say nothing
+_DEPTH = 6
+_LATER = 0x20 | 0x80 | 0x200  # code of generators and coroutines: their results come later
+_GIVEN_TOO = 0x04 | 0x08  # code that takes *args or **kwargs
+
+
+class Opaque(Exception):
+    """A value of which nothing can be said."""
+
+
+class Results:
+    """Of the functions of one process."""
+
+    def __init__(self, functions: dict[str, list[str]], folder: str):
+        self.functions = {path: frozenset(names) for path, names in functions.items()}
+        self.path, self.pid = os.path.join(folder, "results.json"), os.getpid()
+        self.wanted: dict[int, tuple[CodeType, str | None]] = {}
+        """Of code that ran, by its identity: the path of a function that is asked for, None of any other."""
+        self.calls: dict[tuple[str, str], int] = {}
+        self.open: dict[int, tuple[str, str, str]] = {}
+        """By the frame: path, name and arguments of calls that go on."""
+        self.found: dict[tuple[str, str, str], Any] = {}
+
+    def follow(self, frame: FrameType, event: str, argument: Any) -> None:
+        """For ``sys.setprofile``."""
+        if event == "call":
+            path = self._wanted(frame)
+            if path is not None:
+                self._begin(frame, path)
+        elif event == "return" and (place := self.open.pop(id(frame), None)) is not None:
+            self._end(place, argument)
+
+    def _wanted(self, frame: FrameType) -> str | None:
+        code = frame.f_code
+        if id(code) not in self.wanted:
+            path = os.path.abspath(code.co_filename)
+            made = frame.f_globals.get(code.co_name)
+            is_modules = getattr(made, "__code__", None) is code and not code.co_flags & (_LATER | _GIVEN_TOO)
+            is_it = is_modules and code.co_name in self.functions.get(path, ())
+            self.wanted[id(code)] = code, path if is_it else None
+        return self.wanted[id(code)][1]
+
+    def _begin(self, frame: FrameType, path: str) -> None:
+        code = frame.f_code
+        calls = self.calls[path, code.co_name] = self.calls.get((path, code.co_name), 0) + 1
+        if calls > _MOST_CALLS:
+            return
+        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        try:
+            given = json.dumps([described(frame.f_locals[name]) for name in names])
+        except (Opaque, KeyError):
+            return
+        self.open[id(frame)] = path, code.co_name, hashlib.blake2b(given.encode(), digest_size=8).hexdigest()
+
+    def _end(self, place: tuple[str, str, str], result: Any) -> None:
+        try:
+            value = described(result)
+        except Opaque:
+            return
+        if self.found.setdefault(place, value) != value:
+            self.found[place] = None
+
+    def write(self) -> None:
+        """At the end of the first process."""
+        if os.getpid() == self.pid:
+            rows = [[*place, value] for place, value in self.found.items() if value is not None]
+            with open(self.path, "w") as file:
+                json.dump(rows, file)
+
+
+def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
+    """Follow the calls of the main thread from now on."""
+    results = Results(plan["functions"], folder)
+    sys.setprofile(results.follow)
+    atexit.register(results.write)
+    return []
+
+
+def described(value: Any, depth: int = _DEPTH) -> Any:
+    """A value as nested lists, of numbers and texts; arrays and tensors are lists of their rows. Raises Opaque."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if not depth:
+        raise Opaque
+    torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
+    if torch is not None and isinstance(value, torch.Tensor):
+        if value.layout is not torch.strided or value.device.type == "meta":
+            raise Opaque
+        return _listed(value.detach().cpu())
+    if numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)):
+        return _listed(value)
+    if isinstance(value, (list, tuple)) and len(value) <= _MOST_NUMBERS:
+        return [described(item, depth - 1) for item in value]
+    if isinstance(value, (set, frozenset)) and len(value) <= _MOST_NUMBERS:
+        return sorted((described(item, depth - 1) for item in value), key=repr)
+    if type(value) is dict and len(value) <= _MOST_NUMBERS:
+        return sorted(
+            ([described(key, depth - 1), described(item, depth - 1)] for key, item in value.items()), key=repr
+        )
+    raise Opaque
+
+
+def _listed(array: Any) -> Any:
+    size = array.numel() if hasattr(array, "numel") else array.size
+    if size > _MOST_NUMBERS:
+        raise Opaque
+    listed = array.tolist()
+    try:
+        json.dumps(listed)
+    except (TypeError, ValueError):  # objects, dates
+        raise Opaque from None
+    return listed

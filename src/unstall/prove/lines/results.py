@@ -1,0 +1,80 @@
+"""Functions that both sides have, of the same name, arguments and words of what they do, and that give something else.
+
+This program may not notice: what it does with one result it may do with the other. Who else calls the function will.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from unstall.prove import thresholds
+from unstall.prove.lines.sources import ChangedSource, of_change
+from unstall.prove.trees import Sides
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+Results = Mapping[tuple[str, str, str], Any]
+"""(path, name of the function, digest of its arguments) → what it gave."""
+
+
+def found_in(path: Path) -> Results:
+    """What the child side has written (:mod:`unstall.child.trial.results`); nothing where that is nothing."""
+    try:
+        return {(str(file), str(name), str(given)): value for file, name, given, value in json.loads(path.read_text())}
+    except (OSError, ValueError, TypeError):
+        return {}
+
+
+def plan_of(sides: Sides, lines: Mapping[str, Sequence[int]]) -> dict[str, Any]:
+    """Of a run in which they are looked at; empty where there are none.
+
+    ``lines``: the changed lines of each file.
+    """
+    functions = {source.path: names for source in of_change(sides, lines) if (names := [*_promised(source)])}
+    return {"results": {"functions": functions}} if functions else {}
+
+
+def first_other(original: Results, again: Results, changed: Results) -> str | None:
+    """In words, the first that gives something else for the same; None where none does.
+
+    Args:
+        original: what functions of the original gave.
+        again: the same under other seeds: what is another then depends on more than the arguments.
+        changed: what those of the changed program gave.
+    """
+    for place, before in original.items():
+        if place in changed and not alike(before, changed[place]) and alike(before, again.get(place, before)):
+            path, name, _ = place
+            return f"{name} ({Path(path).name}) gives something else than it did for the same arguments"
+    return None
+
+
+def alike(before: Any, after: Any) -> bool:
+    """Whether two results are the same, but for rounding."""
+    if isinstance(before, list) and isinstance(after, list):
+        return len(before) == len(after) and all(map(alike, before, after))
+    if isinstance(before, (int, float)) and isinstance(after, (int, float)):
+        both_nan = math.isnan(before) and math.isnan(after)
+        rounding = thresholds.SAME_RESULT
+        return both_nan or before == after or math.isclose(before, after, rel_tol=rounding, abs_tol=rounding)
+    return bool(before == after)
+
+
+def _promised(source: ChangedSource) -> Iterator[str]:
+    """Functions of the module with changed lines whose name, arguments and words both sides have."""
+    before = {node.name: node for node in source.before.body if isinstance(node, _FUNCTIONS)}
+    for node in source.after.body:
+        if isinstance(node, _FUNCTIONS) and node.name in before:
+            old = before[node.name]
+            is_told = ast.get_docstring(old) is not None
+            if is_told and ast.dump(old) != ast.dump(node) and _promise(old) == _promise(node):
+                yield node.name
+
+
+def _promise(function: ast.FunctionDef | ast.AsyncFunctionDef) -> tuple[str, str | None]:
+    return ast.dump(function.args), ast.get_docstring(function)
