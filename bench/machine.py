@@ -30,7 +30,7 @@ def version(*measured: str) -> str:
 
 
 def other_sittings(rows: Mapping[str, tuple[str, str]], here: tuple[str, str]) -> str:
-    """A sentence that names the rows of another version or machine; empty where all are of this sitting.
+    """A sentence that names rows of another version or machine, or the one of all; empty where all are of this sitting.
 
     ``rows`` are the version and the machine of each row, by its name; ``here`` those of this sitting.
     """
@@ -40,6 +40,9 @@ def other_sittings(rows: Mapping[str, tuple[str, str]], here: tuple[str, str]) -
             others.setdefault(sitting, []).append(name)
     if not others:
         return ""
+    if len(others) == 1 and all(sitting != here for sitting in rows.values()):
+        (version, machine), *_ = others
+        return f"All rows are of one sitting: version {version}, {machine}."
     named = [f"{_names(names)}: version {commit}, {machine}" for (commit, machine), names in sorted(others.items())]
     return f"**Rows were measured in several sittings:** {'; '.join(named)}."
 
