@@ -43,8 +43,7 @@ class LastChecks:
         self._fail()
         if self._damage() and plan is not None:
             self._lengthen({"clock": plan["clock"]})
-        self._collide()
-        self._make_ahead()
+        self._meet()
         self._start_elsewhere()
         self._repeat()
         self._take_over()
@@ -148,26 +147,20 @@ class LastChecks:
             raise ProofEnded("inconclusive", reason)
         self.comparer.known_by.append("memory with one sample 200 times as long as usual")
 
-    def _collide(self) -> None:
-        """Compare what both do where two things have the same checksum, if the change goes by checksums."""
+    def _meet(self) -> None:
+        """Compare what both do in circumstances that this program does not meet, and others of its kind do."""
         sides = self.runs.sides
-        if not colliding.goes_by_checksums(sides, changed_lines(sides)):
-            return
-        self.log(f"what both do{colliding.WHERE}")
-        original, changed = self.runs.failing(colliding.PLAN)
-        if original.effects.status or original.timed_out or changed.timed_out:
-            return
-        self._refuse_other_ends(colliding.PLAN, original, changed, colliding.WHERE, self.comparer.in_effects)
+        if colliding.goes_by_checksums(sides, changed_lines(sides)):
+            self._compare_under(colliding.PLAN, colliding.WHERE)
+        if self.watched and damaged.has_loader(self.watched[0].original):
+            self._compare_under(ahead.PLAN, ahead.WHERE)
 
-    def _make_ahead(self) -> None:
-        """Compare what both do where batches are made one after the other before they are used."""
-        if not (self.watched and damaged.has_loader(self.watched[0].original)):
-            return
-        self.log(f"what both do{ahead.WHERE}")
-        original, changed = self.runs.failing(ahead.PLAN)
-        if original.effects.status or original.timed_out or changed.timed_out:
-            return
-        self._refuse_other_ends(ahead.PLAN, original, changed, ahead.WHERE, self.comparer.in_effects)
+    def _compare_under(self, plan: Mapping[str, Any], where: str) -> None:
+        """Raise ProofEnded where the changed program does not do the same under a plan that the original bears."""
+        self.log(f"what both do{where}")
+        original, changed = self.runs.failing(plan)
+        if not (original.effects.status or original.timed_out or changed.timed_out):
+            self._refuse_other_ends(plan, original, changed, where, self.comparer.in_effects)
 
     def _start_elsewhere(self) -> None:
         """Compare where both write where they are started in another folder, if they write into theirs."""
