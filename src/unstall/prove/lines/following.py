@@ -12,7 +12,7 @@ from typing import Any
 
 from unstall.prove import thresholds
 from unstall.prove.conditions import raised
-from unstall.prove.lines import arguments, calls, early_ends, hidden_errors, kept, reached, results, volume
+from unstall.prove.lines import arguments, calls, early_ends, hidden_errors, kept, open_files, reached, results, volume
 from unstall.prove.runner import WholeRun
 from unstall.prove.runs import ProofEnded, Runs, other_seeds, reseeded
 from unstall.prove.trees import Sides
@@ -90,15 +90,14 @@ class Follower:
             raise ProofEnded("inconclusive", calls.in_words(dependence, len(others)))
 
     def _refuse_what_never_came(self, lines: Lines, places: frozenset[reached.Place], own: WholeRun) -> None:
-        """Raise ProofEnded where the change would leave the training's loop, hide an error, go by another argument or
-        give an object what another has kept, and never did.
-        """
+        """Raise ProofEnded where the change itself shows what it would do where no run came: hide an error, say."""
         lines_reached = frozenset((place.path, place.line) for place in places if place.offset >= 0)
         early = early_ends.first(
             self.sides, lines, lines_reached, own.loop_lines, steps_always=self.steps == self.training_calls
         )
         hidden = hidden_errors.first(self.sides, lines, lines_reached)
-        for reason in (early, hidden, arguments.first(self.sides, lines), kept.first(self.sides, lines)):
+        read = (look.first(self.sides, lines) for look in (arguments, kept, open_files))
+        for reason in (early, hidden, *read):
             if reason is not None:
                 raise ProofEnded("inconclusive", reason)
 
