@@ -2,12 +2,12 @@
 
 What the program then does is its own matter: an error, or other numbers. ``plan["which"]``: of which dataset, of
 those that have such samples, the first is 0; one of each where it is null. ``plan["kind"]``: ``spoiled``, a text has a
-character more at its end, and numbers are none any more; ``long`` and ``longest``, a text is there many times over;
-``short``, its first word only; ``between``, the last whole number of it is a half more; ``joined``, its most frequent
-sign is missing once; ``foreign``, such a sign is within a word, too, a letter of it is none of English, and a blank is
-two. It is an item in the middle of the first list, array or tensor that a dataset is made of, or, where none is, has
-when it is given to a loader; what it was is said in ``damaged.json``, for what is made of other data cannot be
-compared, and whether it has a text.
+character more at its end, and numbers are none any more; ``cut``, it has one less; ``long`` and ``longest``, a text is
+there many times over; ``short``, its first word only; ``between``, the last whole number of it is a half more;
+``joined``, its most frequent sign is missing once; ``foreign``, such a sign is within a word, too, a letter of it is
+none of English, and a blank is two. It is an item in the middle of the first list, array or tensor that a dataset is
+made of, or, where none is, has when it is given to a loader; what it was is said in ``damaged.json``, for what is made
+of other data cannot be compared, and whether it has a text.
 
 ``many``: the list that a dataset is made of, and others as long, are there over and over, and samplers take as many
 samples in an epoch as ever, of all. Numbers that count samples, or what they are made of, are far larger then. A
@@ -209,6 +209,7 @@ _OTHER_TEXTS: dict[str, Callable[[str], str]] = {
     "long": lambda text: " ".join([text] * _TIMES),
     "longest": lambda text: " ".join([text] * _MOST_TIMES),
     "short": lambda text: (text.split(maxsplit=1) or [text])[0],
+    "cut": lambda text: text[:-1],
     "joined": _joined,
     "foreign": _foreign,
 }

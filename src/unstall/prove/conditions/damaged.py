@@ -34,6 +34,7 @@ KINDS = (
     DamagedData({"damaged": {"kind": "spoiled", "which": 1}}, " where a sample of its second dataset is damaged"),
     DamagedData({"damaged": {"kind": "long"}}, " where a sample is far longer than the others"),
     DamagedData({"damaged": {"kind": "between"}}, " where a number of a sample is no whole one", is_sound=True),
+    DamagedData({"damaged": {"kind": "cut"}}, " where the last sign of a text is missing", of_text=True),
     DamagedData({"damaged": {"kind": "joined"}}, " where a sign of a text is missing", of_text=True),
     DamagedData(
         {"damaged": {"kind": "foreign"}},
