@@ -77,6 +77,14 @@ def functions_of(placed: Placed) -> list[FunctionKey]:
     return [(frame.file, function.qualname) for frame, function in placed.program]
 
 
+def _through(blamed: FunctionKey, samples: Iterable[Placed]) -> Iterator[tuple[Placed, list[FunctionKey], int]]:
+    """The samples that a function is in, each with all functions on its stack, and where among them it is first."""
+    for placed in samples:
+        functions = functions_of(placed)
+        if blamed in functions:
+            yield placed, functions, functions.index(blamed)
+
+
 def looping_caller(blamed: FunctionKey, samples: Sequence[Placed], loops: frozenset[FunctionKey]) -> Frame | None:
     """The line of the program that calls the blamed function in a loop, where most of its time is in such calls.
 
@@ -88,12 +96,8 @@ def looping_caller(blamed: FunctionKey, samples: Sequence[Placed], loops: frozen
         loops: functions that run the training loop, or another over batches; theirs is the loop of the training.
     """
     through, lines = 0, Counter[Frame]()
-    for placed in samples:
-        functions = functions_of(placed)
-        if blamed not in functions:
-            continue
+    for placed, functions, at in _through(blamed, samples):
         through += placed.count
-        at = functions.index(blamed)
         frame, above = placed.program[at][0], placed.program[at - 1][0] if at else None
         frames = placed.sample.frames
         if above is None or functions[at - 1] in loops or frames[frames.index(frame) - 1] != above:
@@ -120,12 +124,9 @@ def who_makes(constructor: FunctionKey, samples: Sequence[Placed], loops: frozen
     if name not in _CONSTRUCTORS or not owner:
         return None
     through, makers = 0, Counter[FunctionKey]()
-    for placed in samples:
-        functions = functions_of(placed)
-        if constructor not in functions:
-            continue
+    for placed, functions, at in _through(constructor, samples):
         through += placed.count
-        for above in reversed(functions[: functions.index(constructor)]):
+        for above in reversed(functions[:at]):
             is_own = above[0] == file and above[1].startswith(f"{owner}.")
             if not is_own and above[1].rpartition(".")[2] not in _CONSTRUCTORS:
                 makers[above] += placed.count
@@ -145,18 +146,17 @@ def callers_of(
         loops: functions that run the loop; they are left out, as is the code of modules.
         total: samples of the whole process, for the share that a caller has of its time.
     """
-    through = [placed for placed in samples if blamed in functions_of(placed)]
+    through = 0
     calls: dict[FunctionKey, _Calls] = defaultdict(_Calls)
-    for placed in through:
-        functions = functions_of(placed)
-        at = functions.index(blamed)
+    for placed, functions, at in _through(blamed, samples):
+        through += placed.count
         for depth, function in enumerate(functions[:at]):
             if function not in functions[depth + 1 : at]:  # of one that calls itself, the nearest
                 seen = calls[function]
                 seen.samples += placed.count
                 seen.distance += (at - depth) * placed.count
                 seen.lines[placed.program[depth][0].line] += placed.count
-    least = HOLDS * count(through)
+    least = HOLDS * through
     leading = [
         function
         for function, seen in calls.items()

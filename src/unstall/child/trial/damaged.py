@@ -27,7 +27,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from unstall.child import trial
-from unstall.child.trial import shorter
+from unstall.child.trial import account, shorter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,9 +99,10 @@ class Damage:
         value = next((value for value in values if self._has_items(value)), None)
         if value is None:
             return False
+        is_turn = self.left in (0, None)
         if self.left is not None:
             self.left -= 1
-        if self.left not in (-1, None):
+        if not is_turn:
             return True
         if self.kind == "many":
             self._multiply(value, values)
@@ -125,11 +126,13 @@ class Damage:
         alike = {id(each): each for each in values if isinstance(each, list) and len(each) == self.usual}
         for each in alike.values():
             each *= self.times
-        threading.Thread(target=self._end_if_too_large, args=(_resident() + _MOST_MORE,), daemon=True).start()
+        threading.Thread(
+            target=self._end_if_too_large, args=(account.resident_bytes() + _MOST_MORE,), daemon=True
+        ).start()
 
     def _end_if_too_large(self, most: int) -> None:
         """End the program where it takes more than so many bytes, for the machine's sake."""
-        while _resident() < most:
+        while account.resident_bytes() < most:
             time.sleep(_LOOK_S)
         with open(self.path, "w") as file:
             json.dump({"too_large": True}, file)
@@ -166,12 +169,6 @@ class Damage:
         digest = hashlib.blake2b(what.encode(), digest_size=8).hexdigest()
         with open(self.path, "w") as file:
             json.dump({"item": digest, "is_text": is_text}, file)
-
-
-def _resident() -> int:
-    """Bytes of this process in memory."""
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _parted(text: str) -> str:

@@ -9,10 +9,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping, Sequence
 
-from unstall.prove.lines.sources import of_change
+from unstall.prove.lines.sources import FUNCTIONS, of_change
 from unstall.prove.trees import Sides
 
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -37,9 +36,9 @@ def _functions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, _Function
     """(qualified name, function), the functions within others too."""
     for node in ast.iter_child_nodes(tree):
         inner = prefix
-        if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
+        if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
             inner = f"{prefix}{node.name}."
-            if isinstance(node, _FUNCTIONS):
+            if isinstance(node, FUNCTIONS):
                 yield f"{prefix}{node.name}", node
         yield from _functions(node, inner)
 

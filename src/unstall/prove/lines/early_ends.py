@@ -12,7 +12,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 
 from unstall.prove.lines.reached import LoopLines
-from unstall.prove.lines.sources import of_change
+from unstall.prove.lines.sources import FUNCTIONS, called, of_change, reachable
 from unstall.prove.trees import Sides
 
 _LEAVES = (ast.Break, ast.Continue, ast.Return, ast.Raise)
@@ -20,7 +20,6 @@ _LOOPS = (ast.For, ast.While, ast.AsyncFor)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _CONDITIONS = (ast.If, ast.IfExp, ast.While)
 _SIMPLE = (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign)
-_DEFINED = (ast.FunctionDef, ast.AsyncFunctionDef)
 _YIELDS = (ast.Yield, ast.YieldFrom)
 _ENDS = (ast.Return, ast.Break)
 _SIMPLE_OR_RETURN = (*_SIMPLE, ast.Return)
@@ -96,9 +95,9 @@ def _heads_elsewhere(
     loops = [node for node in ast.walk(tree) if isinstance(node, _LOOPS) and _holds(node, path, in_loops)]
     heads = [loop.test if isinstance(loop, ast.While) else loop.iter for loop in loops]
     named = {name for head in heads for name in _names(head)}
-    for name in sorted(_reachable(named, functions)):
+    for name in sorted(reachable(named, functions, _names)):
         for function in (below for place in functions[name] for below in ast.walk(place)):
-            if isinstance(function, _DEFINED):
+            if isinstance(function, FUNCTIONS):
                 gives = any(isinstance(below, _YIELDS) for below in ast.walk(function))
                 ends = _ENDS if gives or function.name in named else ()
                 for statement in ast.walk(function):
@@ -133,7 +132,7 @@ def _functions_of(tree: ast.AST) -> Mapping[str, Sequence[ast.stmt]]:
     """Functions and classes of a file by their names."""
     found: dict[str, list[ast.stmt]] = {}
     for node in ast.walk(tree):
-        if isinstance(node, (*_DEFINED, ast.ClassDef)):
+        if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
             found.setdefault(node.name, []).append(node)
     return found
 
@@ -141,25 +140,13 @@ def _functions_of(tree: ast.AST) -> Mapping[str, Sequence[ast.stmt]]:
 def _names(node: ast.AST) -> set[str]:
     """Names of what is used in it, and of what is called on something."""
     below = [*ast.walk(node)]
-    calls = {_called(each) for each in below if isinstance(each, ast.Call)}
+    calls = {called(each) for each in below if isinstance(each, ast.Call)}
     return calls | {each.id for each in below if isinstance(each, ast.Name)}
-
-
-def _reachable(names: set[str], functions: Mapping[str, Sequence[ast.stmt]]) -> set[str]:
-    """Of these functions, those with one of these names, and all that they use."""
-    found: set[str] = set()
-    left = [name for name in names if name in functions]
-    while left:
-        name = left.pop()
-        if name not in found:
-            found.add(name)
-            left += [used for function in functions[name] for used in _names(function) if used in functions]
-    return found
 
 
 def _ends_on_condition(iterated: ast.expr) -> bool:
     return any(
-        isinstance(node, ast.Call) and _called(node) in _ENDING and len(node.args) == 2 for node in ast.walk(iterated)
+        isinstance(node, ast.Call) and called(node) in _ENDING and len(node.args) == 2 for node in ast.walk(iterated)
     )
 
 
@@ -168,8 +155,8 @@ def _ends_by_number(iterated: ast.expr, tree: ast.AST) -> bool:
     or as many as something has that it goes through beside them and that is of a size of its own.
     """
     calls = [node for node in ast.walk(iterated) if isinstance(node, ast.Call)]
-    return any(_called(call) == "islice" for call in calls) or any(
-        _called(call) == "zip"
+    return any(called(call) == "islice" for call in calls) or any(
+        called(call) == "zip"
         and len(call.args) > 1
         and not any(word.arg == "strict" for word in call.keywords)
         and any(_has_size_of_its_own(argument, tree) for argument in call.args)
@@ -180,7 +167,7 @@ def _ends_by_number(iterated: ast.expr, tree: ast.AST) -> bool:
 def _has_size_of_its_own(node: ast.expr, tree: ast.AST) -> bool:
     """``range(256)``, ``zeros(MOST, 2)``, ``[0] * 256``, or a name of such a thing."""
     value = _assigned(node, tree)
-    if isinstance(value, ast.Call) and _called(value) in _OF_SIZE:
+    if isinstance(value, ast.Call) and called(value) in _OF_SIZE:
         first = value.args[0] if value.args else None
         first = first.elts[0] if isinstance(first, ast.Tuple) and first.elts else first
         return first is not None and _is_number(first, tree)
@@ -210,7 +197,9 @@ def _guards(tree: ast.AST, known: frozenset[str], path: str, step_lines: _Lines)
     """
     functions = _functions_of(tree)
     loops = [node for node in ast.walk(tree) if isinstance(node, _LOOPS) and _holds(node, path, step_lines)]
-    inside = _reachable({name for loop in loops for statement in loop.body for name in _names(statement)}, functions)
+    inside = reachable(
+        {name for loop in loops for statement in loop.body for name in _names(statement)}, functions, _names
+    )
     for place in [*loops, *(function for name in sorted(inside) for function in functions[name])]:
         for node in ast.walk(place):
             if isinstance(node, ast.If):
@@ -264,13 +253,8 @@ def _goes_on_while_both(loop: ast.While) -> bool:
 
 def _leaves(statement: ast.stmt) -> bool:
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-        return _called(statement.value) in _EXITS
+        return called(statement.value) in _EXITS
     return isinstance(statement, _LEAVES)
-
-
-def _called(call: ast.Call) -> str:
-    """The name of what is called, without what it belongs to."""
-    return str(getattr(call.func, "attr", getattr(call.func, "id", "")))
 
 
 def _conditions(tree: ast.AST) -> frozenset[str]:

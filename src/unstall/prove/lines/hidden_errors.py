@@ -9,12 +9,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping, Sequence
 
-from unstall.prove.lines.sources import of_change
+from unstall.prove.lines.sources import FUNCTIONS, called, of_change
 from unstall.prove.trees import Sides
 
 _FOR_OTHER_VERSIONS = frozenset(("ImportError", "ModuleNotFoundError", "AttributeError", "StopIteration"))
 """What is caught where something is not there, which no run on this machine need show."""
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _LOOPS = (ast.For, ast.While, ast.AsyncFor)
 _EXITS = ("__exit__", "__aexit__")
 
@@ -52,7 +51,7 @@ def _hiding(tree: ast.AST) -> Iterator[ast.ExceptHandler | ast.stmt | ast.Call]:
             yield node
         elif isinstance(node, ast.Try):
             yield from (each for statement in node.finalbody for each in _leaving(statement))
-        elif isinstance(node, _FUNCTIONS) and node.name in _EXITS:
+        elif isinstance(node, FUNCTIONS) and node.name in _EXITS:
             yield from (each for each in _own(node) if isinstance(each, ast.Return) and _may_be_true(each.value))
 
 
@@ -73,7 +72,7 @@ def _leaving(statement: ast.stmt) -> Iterator[ast.stmt]:
 def _own(node: ast.AST) -> Iterator[ast.AST]:
     """All below it, but for what is in functions there."""
     for child in ast.iter_child_nodes(node):
-        if not isinstance(child, (*_FUNCTIONS, ast.Lambda)):
+        if not isinstance(child, (*FUNCTIONS, ast.Lambda)):
             yield child
             yield from _own(child)
 
@@ -103,5 +102,4 @@ def _names(caught: ast.expr | None) -> set[str]:
 def _is_suppress(expression: ast.expr) -> bool:
     if not isinstance(expression, ast.Call):
         return False
-    name = getattr(expression.func, "attr", getattr(expression.func, "id", ""))
-    return name == "suppress" and not set().union(*map(_names, expression.args)) <= _FOR_OTHER_VERSIONS
+    return called(expression) == "suppress" and not set().union(*map(_names, expression.args)) <= _FOR_OTHER_VERSIONS

@@ -11,10 +11,9 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from unstall.prove.lines.sources import ChangedSource, of_change
+from unstall.prove.lines.sources import FUNCTIONS, ChangedSource, called, of_change
 from unstall.prove.trees import Sides
 
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _DISPLAYS = (ast.Dict, ast.DictComp)
 _MAKERS = frozenset(("dict", "defaultdict", "OrderedDict", "WeakValueDictionary"))
@@ -90,7 +89,7 @@ def _places(tree: ast.Module) -> Iterator[_Place]:
     """The functions of the module, and the methods of its classes."""
     for node in ast.walk(tree):
         for below in ast.iter_child_nodes(node) if isinstance(node, (ast.Module, ast.ClassDef)) else ():
-            if isinstance(below, _FUNCTIONS):
+            if isinstance(below, FUNCTIONS):
                 yield _Place(below, node if isinstance(node, ast.ClassDef) else None)
 
 
@@ -109,23 +108,24 @@ def _holders(tree: ast.Module) -> Iterator[str]:
 def _of_objects(owner: ast.ClassDef) -> Iterator[str]:
     """Attributes to which its methods assign a dict."""
     for method in owner.body:
-        for node in ast.walk(method) if isinstance(method, _FUNCTIONS) else ():
-            if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None and _is_dict(node.value):
-                for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-                    if isinstance(target, ast.Attribute):
-                        yield target.attr
+        for node in ast.walk(method) if isinstance(method, FUNCTIONS) else ():
+            yield from (target.attr for target in _given_dicts(node) if isinstance(target, ast.Attribute))
 
 
 def _dicts(node: ast.stmt) -> Iterator[str]:
-    if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None and _is_dict(node.value):
-        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-            if isinstance(target, ast.Name):
-                yield target.id
+    yield from (target.id for target in _given_dicts(node) if isinstance(target, ast.Name))
+
+
+def _given_dicts(node: ast.AST) -> Sequence[ast.expr]:
+    """What a statement assigns a dict to."""
+    if not isinstance(node, (ast.Assign, ast.AnnAssign)) or node.value is None or not _is_dict(node.value):
+        return ()
+    return node.targets if isinstance(node, ast.Assign) else [node.target]
 
 
 def _is_dict(value: ast.expr) -> bool:
     if isinstance(value, ast.Call):
-        return getattr(value.func, "attr", getattr(value.func, "id", "")) in _MAKERS
+        return called(value) in _MAKERS
     return isinstance(value, _DISPLAYS)
 
 
@@ -178,8 +178,8 @@ def _values(function: _Function) -> _Values:
         elif isinstance(node, (ast.AnnAssign, ast.NamedExpr, ast.AugAssign)) and node.value is not None:
             pairs = [(node.target, [node.value])]
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-            called = node.value.func
-            pairs = [(called.value, node.value.args)] if isinstance(called, ast.Attribute) else []
+            function_of = node.value.func
+            pairs = [(function_of.value, node.value.args)] if isinstance(function_of, ast.Attribute) else []
         else:
             continue
         for target, made_of in pairs:

@@ -9,10 +9,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping, Sequence
 
-from unstall.prove.lines.sources import of_change
+from unstall.prove.lines.sources import FUNCTIONS, called, of_change, reachable
 from unstall.prove.trees import Sides
 
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _OPENS = frozenset(("open", "TemporaryFile", "NamedTemporaryFile", "SpooledTemporaryFile", "ZipFile", "TarFile"))
 _MOVES = frozenset(("seek", "read", "readline", "readlines", "readinto", "extractfile", "write"))
 _GIVES_ITEMS = frozenset(("__getitem__", "__getitems__"))
@@ -43,7 +42,7 @@ def _datasets(tree: ast.Module) -> Iterator[ast.ClassDef]:
 
 
 def _methods(owner: ast.ClassDef) -> dict[str, ast.FunctionDef | ast.AsyncFunctionDef]:
-    return {node.name: node for node in owner.body if isinstance(node, _FUNCTIONS)}
+    return {node.name: node for node in owner.body if isinstance(node, FUNCTIONS)}
 
 
 def _opened(owner: ast.ClassDef) -> Iterator[tuple[str, int]]:
@@ -51,7 +50,7 @@ def _opened(owner: ast.ClassDef) -> Iterator[tuple[str, int]]:
     methods = _methods(owner)
     for name in _reachable("__init__", methods):
         for node in ast.walk(methods[name]):
-            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and _called(node.value) in _OPENS:
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and called(node.value) in _OPENS:
                 yield from ((to.attr, node.lineno) for to in node.targets if isinstance(to, ast.Attribute))
 
 
@@ -68,16 +67,8 @@ def _moved(owner: ast.ClassDef) -> set[str]:
 
 def _reachable(name: str, methods: Mapping[str, ast.AST]) -> set[str]:
     """A method, and those of the class that it calls."""
-    found: set[str] = set()
-    left = [name] if name in methods else []
-    while left:
-        each = left.pop()
-        if each not in found:
-            found.add(each)
-            left += [_called(node) for node in ast.walk(methods[each]) if isinstance(node, ast.Call)]
-            left = [other for other in left if other in methods]
-    return found
+    return reachable({name}, {each: [method] for each, method in methods.items()}, _called_in)
 
 
-def _called(call: ast.Call) -> str:
-    return str(getattr(call.func, "attr", getattr(call.func, "id", "")))
+def _called_in(method: ast.AST) -> set[str]:
+    return {called(node) for node in ast.walk(method) if isinstance(node, ast.Call)}

@@ -13,10 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from unstall.prove import thresholds
-from unstall.prove.lines.sources import ChangedSource, of_change
+from unstall.prove.lines.sources import FUNCTIONS, ChangedSource, of_change
 from unstall.prove.trees import Sides
-
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 Results = Mapping[tuple[str, str, str], Any]
 """(path, name of the function, digest of its arguments) → what it gave."""
@@ -67,9 +65,9 @@ def alike(before: Any, after: Any) -> bool:
 
 def _promised(source: ChangedSource) -> Iterator[str]:
     """Functions of the module with changed lines whose name, arguments and words both sides have."""
-    before = {node.name: node for node in source.before.body if isinstance(node, _FUNCTIONS)}
+    before = {node.name: node for node in source.before.body if isinstance(node, FUNCTIONS)}
     for node in source.after.body:
-        if isinstance(node, _FUNCTIONS) and node.name in before:
+        if isinstance(node, FUNCTIONS) and node.name in before:
             old = before[node.name]
             is_told = ast.get_docstring(old) is not None
             if is_told and ast.dump(old) != ast.dump(node) and _promise(old) == _promise(node):
