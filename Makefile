@@ -179,10 +179,11 @@ real-bench: $(READY) ## others' programs before a known fix, from the clones in 
 page-bench: $(READY) ## the HTML report of a million steps, in Chromium
 	$(BIN)/python bench/page.py
 
-gpu-check: $(READY) ## planted GPU cases beside their fixed twins; says so and stops where there is no GPU
-	$(BIN)/python bench/gpu_check.py --write docs/gpu-check.md
+gpu-check: $(READY) ## planted GPU cases and programs beside their fixed twins; says so and stops where there is no GPU
+	$(BIN)/python bench/gpu_check.py --put docs/gpu-check.md
 	@if $(BIN)/python -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'; then \
-	    $(BIN)/python -m pytest -m gpu $(PYTEST_ARGS) || test $$? -eq 5; \
+	    $(BIN)/python bench/accuracy.py --zoo bench/gpu --seconds 8 --results bench/results/gpu.json --put docs/gpu-check.md && \
+	    { $(BIN)/python -m pytest -m gpu $(PYTEST_ARGS) || test $$? -eq 5; }; \
 	fi
 
 lock: $(READY) ## pin the newest versions of everything again

@@ -28,8 +28,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from accuracy_table import Row, claims, format_row, summary, write
+from accuracy_table import Row, claims, format_row, short, summary, write
 from freed import log_ratios, ratio, stubbable
+from marked import put_between_marks
 
 ROOT = Path(__file__).resolve().parents[1]
 ZOO = ROOT / "tests" / "zoo"
@@ -48,11 +49,14 @@ def main() -> int:
     parser.add_argument("--layout", default="script", choices=LAYOUTS, help="as scripts, or as an installed package")
     parser.add_argument("--variant", default="slow", choices=("slow", "fast"))
     parser.add_argument("--seconds", type=float, default=10.0)
-    parser.add_argument("--no-twin", action="store_true", help="do not run the fixed twin")
+    parser.add_argument(
+        "--no-twin", action="store_true", help="do not run the fixed twin: its figures in --results stay"
+    )
     parser.add_argument("--verbose", action="store_true", help="show evidence as well")
     parser.add_argument("--keep", type=Path, help="folder to keep the reports and recordings in, for rediagnose.py")
     parser.add_argument("--results", type=Path, help="keep the rows here, and go on from those of an earlier sitting")
     parser.add_argument("--write", type=Path, help="write the table as Markdown; that of the other layout stays")
+    parser.add_argument("--put", type=Path, help="put the table between the marks in this file")
     parser.add_argument("--replay", action="store_true", help="run nothing: the table and the totals of --results")
     options = parser.parse_args()
     if options.keep:
@@ -65,6 +69,8 @@ def main() -> int:
     rows = earlier(options.results)
     for case in cases:
         row, report = judge(case, options)
+        if options.no_twin and case.name in rows:
+            row.speedup, row.free = rows[case.name].speedup, rows[case.name].free
         rows[row.name] = row
         print(format_row(row), flush=True)
         if options.verbose and report:
@@ -74,6 +80,10 @@ def main() -> int:
             options.results.write_text(json.dumps([asdict(each) for each in rows.values()]), encoding="utf-8")
         if options.write:
             write(list(rows.values()), options)
+    if options.put:
+        put_between_marks(
+            options.put, f"bench/accuracy.py --zoo {options.zoo.name}", short(list(rows.values()), options)
+        )
     print(summary(list(rows.values())))
     print(*claims(list(rows.values())), sep="\n")
     return 0
@@ -84,6 +94,8 @@ def replay(options: argparse.Namespace) -> int:
     rows = list(earlier(options.results).values())
     if options.write:
         write(rows, options)
+    if options.put:
+        put_between_marks(options.put, f"bench/accuracy.py --zoo {options.zoo.name}", short(rows, options))
     print(summary(rows), *claims(rows), sep="\n")
     return 0
 

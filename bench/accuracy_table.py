@@ -159,6 +159,19 @@ def markdown(rows: Sequence[Row], options: argparse.Namespace) -> str:
     return "\n".join(lines) + "\n"
 
 
+def short(rows: Sequence[Row], options: argparse.Namespace) -> str:
+    """Totals and table for a page that says the rest itself."""
+    lines = [
+        f"**{summary(rows)}.**",
+        "",
+        f"Measured on {describe()}; each program ran for {options.seconds:g} s.",
+        "",
+        *([*claims(rows), ""] if claims(rows) else []),
+        *table(rows),
+    ]
+    return "\n".join(lines)
+
+
 def table(rows: Sequence[Row]) -> list[str]:
     """A row for each program."""
     tried = experiments()

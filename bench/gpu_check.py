@@ -1,6 +1,6 @@
 """Planted GPU bottlenecks, each with its fixed twin: does the trace name the pattern, and is the predicted gain true?
 
-    make gpu-check        (or: python bench/gpu_check.py [--write docs/gpu-check.md])
+    make gpu-check        (or: python bench/gpu_check.py [--put docs/gpu-check.md])
 
 Each case is recorded by torch.profiler and read by the code behind `unstall trace`; then both twins are timed without
 a profiler, in turns. Without a GPU it says so and ends. Needs torch.
@@ -17,6 +17,9 @@ from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from machine import version
+from marked import put_between_marks
 
 STEPS = 20
 ROUNDS = 4
@@ -199,23 +202,21 @@ def check(torch: Any) -> list[tuple[str, str, str, float, float]]:
 
 
 def table(rows: list[tuple[str, str, str, float, float]], device: str) -> str:
-    """The rows as Markdown, with date and device."""
+    """The rows as Markdown, with version, device and date."""
     lines = [
-        "# GPU check",
-        "",
-        f"`make gpu-check`, {date.today().isoformat()}, {device}.",
+        f"Version {version('src', 'bench')}, {device}, {date.today().isoformat()}.",
         "",
         "| case | expected | found | predicted gain | true gain |",
         "| --- | --- | --- | --- | --- |",
     ]
     lines += [f"| {n} | {e} | {f} | {p:.2f}× | {t:.2f}× |" for n, e, f, p, t in rows]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)
 
 
 def main() -> int:
     """Run all cases; the exit status is 1 when a pattern is wrong."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", type=Path, help="also write the table into this file")
+    parser.add_argument("--put", type=Path, help="put the table between the marks in this file")
     options = parser.parse_args()
     try:
         import torch
@@ -228,8 +229,8 @@ def main() -> int:
     rows = check(torch)
     text = table(rows, torch.cuda.get_device_name())
     print(text)
-    if options.write:
-        options.write.write_text(text, encoding="utf-8")
+    if options.put:
+        put_between_marks(options.put, "bench/gpu_check.py", text)
     return int(any(expected != found for _, expected, found, _, _ in rows))
 
 

@@ -55,6 +55,7 @@ def main() -> int:
     parser.add_argument("--commands", action="store_true", help="print how to get them, and stop")
     parser.add_argument("--only", help="names of cases, with commas between")
     parser.add_argument("--keep-gains", action="store_true", help="do not time again what --rows has the gain of")
+    parser.add_argument("--keep-verdicts", action="store_true", help="measure anew only what optimize reaches")
     parser.add_argument("--no-optimize", dest="optimize", action="store_false")
     parser.add_argument("--budget", default="3m", help="of unstall optimize")
     parser.add_argument("--rows", type=Path, help="a JSON file that keeps the rows")
@@ -122,13 +123,17 @@ def measured(case: Case, repository: Path, options: argparse.Namespace, earlier:
         export(repository, case, case.before, before)
         export(repository, case, case.fixed_in, after)
         layouts = [Layout(case, name, Path(folder)) for name in LAYOUTS]
+        if options.keep_verdicts and earlier:
+            for row, layout in zip(earlier, layouts):
+                search(row, layout, before, options.budget)
+            return list(earlier)
         kept = earlier if options.keep_gains else ()
         gain = kept[0].gain if kept else speedup(layouts[-1], before, after)
         rows = [row_of(layout, before, changed, gain, options) for layout in layouts]
         for row, old in zip(rows, kept):
             row.timed = old.timed or old.version
             if not options.optimize:
-                row.reached, row.kept, row.tried = old.reached, old.kept, old.tried
+                row.reached, row.kept, row.tried, row.searched = old.reached, old.kept, old.tried, old.searched
         return rows
 
 
@@ -218,9 +223,16 @@ def row_of(layout: Layout, tree: Path, changed: Places, gain: float, options: ar
         timed=sitting()[0],
         expected=verdict.get("expected_gain") or {},
     )
-    if options.optimize and layout.name == "checkout":
-        row.reached, row.kept, row.tried = optimized(layout, tree, options.budget)
+    if options.optimize:
+        search(row, layout, tree, options.budget)
     return row
+
+
+def search(row: Row, layout: Layout, tree: Path, budget: str) -> None:
+    """Put what optimize reaches into the row of a checkout: a library that is installed is not the user's to change."""
+    if layout.name == "checkout":
+        row.reached, row.kept, row.tried = optimized(layout, tree, budget)
+        row.searched = sitting()[0]
 
 
 def optimized(layout: Layout, tree: Path, budget: str) -> tuple[float, list[str], list[str]]:

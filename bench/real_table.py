@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import mean
@@ -60,6 +61,8 @@ class Row:
     kept: list[str] = field(default_factory=list)
     tried: list[str] = field(default_factory=list)
     """What `unstall optimize` thought of and did not keep, with its reason."""
+    searched: str = ""
+    """The version of the sitting that `unstall optimize` is of."""
     version: str = ""
     machine: str = ""
 
@@ -88,6 +91,7 @@ def markdown(rows: Sequence[Row], note: str = "") -> str:
         *([rest, ""] if (rest := _other_sittings(rows)) else []),
         *summary(rows),
         *kept_gains(rows),
+        *searches(rows),
         "",
         *LEGEND,
     ]
@@ -165,6 +169,13 @@ def kept_gains(rows: Sequence[Row]) -> list[str]:
     kept = {row.name for row in rows if row.timed not in ("", row.version)}
     text = f"- What {len(kept)} of the fixes gain was timed in an earlier sitting than their verdicts."
     return [text] if kept else []
+
+
+def searches(rows: Sequence[Row]) -> list[str]:
+    """A line on the versions that `unstall optimize` is of, where they are known."""
+    cases = Counter(row.searched for row in rows if row.searched)
+    versions = [f"{count} of version {version}" for version, count in cases.most_common()]
+    return [f"- What `unstall optimize` reaches: {', '.join(versions)}."] if versions else []
 
 
 def sitting() -> tuple[str, str]:

@@ -75,6 +75,7 @@ LEAST_GAIN: Annotated[
 ] = 1.02
 WINDOW_S: Annotated[Seconds, "of steps timed in a run: a stable mean, and little beside the start of the program"] = 4.0
 QUICK_WINDOW_S: Annotated[Seconds, "the same in a quick search, which keeps what is plainly faster"] = 2.0
+LATER: Annotated[Factor, "as long a window where steps become longer: the first ones show little of it"] = 3.0
 PAUSES_PATIENCE: Annotated[float, "times as long", "that a diagnosis waits for a second evaluation"] = 4.0
 RECURS: Annotated[Share, "of the loop in what recurs between steps, evaluation say, from which a trial holds one"] = 0.3
 LONGEST_PERIOD_S: Annotated[Seconds, "from one to the next: a trial of more would leave no time for others"] = 30.0

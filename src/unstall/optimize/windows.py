@@ -9,6 +9,7 @@ from unstall.optimize.diagnosis import Diagnosis
 from unstall.optimize.thresholds import (
     AGENT_STEPS,
     FOLD_BATCHES,
+    LATER,
     LEAST_STEPS,
     LONGEST_PERIOD_S,
     MOST_STEPS,
@@ -30,7 +31,7 @@ def window_of(state: Diagnosis, *, quick: bool, by_call: bool, revisits: bool) -
     """
     if by_call:
         return TimedWindow("forward", WARM_UP_STEPS, None, seconds=WINDOW_S)
-    seconds = QUICK_WINDOW_S if quick else WINDOW_S
+    seconds = (QUICK_WINDOW_S if quick else WINDOW_S) * (LATER if slows_down(state) else 1.0)
     steps = int(min(MOST_STEPS, max(LEAST_STEPS, seconds / state.step_s)))
     if revisits:
         warmup = WARM_UP_STEPS + FOLD_BATCHES * (max(1, state.workers) + 1)
@@ -47,6 +48,11 @@ def steps_to_compare(state: Diagnosis, *, quick: bool, by_anybody: bool) -> int:
     written = min(AGENT_STEPS, WARM_UP_STEPS + int(seconds / state.step_s)) if by_anybody else 0
     period = period_of(state)
     return max(written, period + 1 if period else 0)
+
+
+def slows_down(state: Diagnosis) -> bool:
+    """Whether its steps take longer the more of them were made: the first ones say little of what a change brings."""
+    return any(finding.pattern == "slows-down" for finding in state.report.findings)
 
 
 def period_of(state: Diagnosis) -> int | None:

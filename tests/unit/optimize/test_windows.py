@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-from optimize_builders import make_context, make_measurement
+from optimize_builders import make_context, make_finding, make_measurement
 
 from unstall.optimize.diagnosis import Diagnosis, _Stop
 from unstall.optimize.windows import period_of, steps_to_compare, window_of
@@ -37,6 +37,12 @@ def test_a_trial_holds_whole_periods_of_what_recurs(program, period, steps):
     assert period_of(state) == period
     window = window_of(state, **USUAL)
     assert (window.kind, window.steps, window.fold) == ("optimizer", steps, None)
+
+
+def test_a_trial_of_steps_that_become_longer_reaches_further():
+    usual, slower = evaluating(step_s=0.01), evaluating(step_s=0.01)
+    slower.report.findings.append(make_finding("slows-down"))
+    assert window_of(slower, **USUAL).steps == 3 * window_of(usual, **USUAL).steps
 
 
 def test_what_recurs_is_compared_once_and_what_anybody_wrote_as_long_as_it_is_timed():
