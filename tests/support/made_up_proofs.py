@@ -69,7 +69,7 @@ def make_run_of(plan):
 
 
 def is_watched(plan):
-    return bool({"account", "reached", "fault", "held", "damaged", "elsewhere"} & set(plan))
+    return bool({"account", "reached", "fault", "held", "damaged", "many", "elsewhere"} & set(plan))
 
 
 def is_plain(plan):

@@ -49,7 +49,7 @@ KINDS = (
         of_text=True,
         may_fail=True,
     ),
-    DamagedData({"damaged": {"kind": "many"}}, " where there are far more samples", is_sound=True, may_take_more=True),
+    DamagedData({"many": {}}, " where there are far more samples", is_sound=True, may_take_more=True),
 )
 
 LONGEST: Mapping[str, Any] = {"damaged": {"kind": "longest"}}
