@@ -5,7 +5,10 @@ import signal
 import hypothesis
 import pytest
 
-# For `make fuzz`: examples of its own every time, and none is told by its time.
+# No example is told by its time, however a person starts the tests.
+hypothesis.settings.register_profile("unhurried", deadline=None)
+hypothesis.settings.load_profile("unhurried")
+# For `make fuzz`: examples of its own every time.
 hypothesis.settings.register_profile(
     "fuzz", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], print_blob=True
 )

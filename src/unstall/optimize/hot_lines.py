@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
@@ -67,6 +67,20 @@ def hot_functions_within(
     for (path, function), of_line in hot_functions(context).items():
         if any((path.name, line) in within for line in of_line):
             yield path, function, of_line
+
+
+def share_in_libraries(context: RemedyContext, path: Path, lines: Container[int]) -> float:
+    """Share of the samples on these lines that fell into another package's Python code, NumPy's left out."""
+    on_lines = inside = 0
+    for sample in context.measurement.samples:
+        at = [(frame.file, frame.line) for frame in sample.frames]
+        places = [place for place, (file, line) in enumerate(at) if Path(file).name == path.name and line in lines]
+        if not places:
+            continue
+        on_lines += sample.count
+        packages = [package_of(file) for file, _ in at[places[-1] : places[-1] + 2]]
+        inside += sample.count * (packages[-1] not in ("", "numpy", packages[0]))
+    return inside / on_lines if on_lines else 0.0
 
 
 def by_function(

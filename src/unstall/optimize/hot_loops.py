@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from unstall.optimize.context import RemedyContext
-from unstall.optimize.hot_lines import hot_lines
+from unstall.optimize.hot_lines import hot_lines, share_in_libraries
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import NotApplicable, proposals_of
 from unstall.optimize.source.errors import AnalysisRefused
@@ -22,6 +22,7 @@ def loop_proposals(
     *,
     written: str,
     removed: float,
+    of_libraries: bool = True,
     otherwise: str,
 ) -> list[Proposal]:
     """A proposal for each loop around a line that takes time.
@@ -31,6 +32,7 @@ def loop_proposals(
         rewrite: the loop around a line of a module, rewritten; raises AnalysisRefused.
         written: how, for a person: ``with torch.vmap``.
         removed: share of the loop's time that is expected to go.
+        of_libraries: whether that of the libraries goes, too, that the loop calls.
         otherwise: why there is none, where no line takes time.
 
     Raises:
@@ -48,9 +50,14 @@ def loop_proposals(
         share = sum(share for file, at, share in lines if file == path and any(a <= at <= b for a, b in loop.lines))
         if share < LEAST_SHARE_OF_ALL:
             raise NotApplicable(f"the loop of {loop.function} takes {percent(share)} of the step")
+        in_libraries = 0.0
+        if not of_libraries:
+            in_libraries = share_in_libraries(context, path, {line for a, b in loop.lines for line in range(a, b + 1)})
+        if share * (1 - in_libraries) < LEAST_SHARE_OF_ALL:
+            raise NotApplicable(f"{percent(in_libraries)} of the loop of {loop.function} are libraries that it calls")
         return Proposal(
             f"the loop of {loop.function} ({path.name}:{module.first_line(loop.node)}) {written}",
-            speedup_without(share, removed),
+            speedup_without(share * (1 - in_libraries), removed),
             f"the loop takes {percent(share)} of the step",
             sources=context.sources.with_module(path, loop.tree),
             lines=Lines.of(path, module, loop.node),

@@ -29,6 +29,7 @@ class CompileLoop(Remedy):
             compiled,
             written="compiled by Numba",
             removed=COMPILED_LOOP_SAVES,
+            of_libraries=False,
             otherwise="no loop over numbers takes a noticeable share",
         )
         if find_spec(self.compiler) is None:
