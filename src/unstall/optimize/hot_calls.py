@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import libcst as cst
 
@@ -21,9 +22,9 @@ from unstall.text.units import percent
 class HotCalls:
     """Calls of one kind, and what becomes of them."""
 
-    found: Callable[[SourceModule, Part], Iterable[cst.Call]]
+    found: Callable[[SourceModule, Part], Iterable[cst.CSTNode]]
     """Those in a function, or at the top level of a file."""
-    changed: Callable[[SourceModule, Sequence[cst.Call]], cst.Module]
+    changed: Callable[[SourceModule, Sequence[Any]], cst.Module]
     """The tree with these calls changed."""
     saves: float
     """Share of their time."""

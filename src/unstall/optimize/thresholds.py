@@ -151,6 +151,9 @@ FRAME_ROWS_SAVES: Annotated[
     Share, "of the time on these lines: an item takes a microsecond, a row of pandas thirty"
 ] = 0.9
 SEPARATING_SAVES: Annotated[Share, "of a filter of 5 by 5 or more: two passes of 5 remain of 25 products"] = 0.6
+CONTRACTING_SAVES: Annotated[Share, "of the products' time: a matrix product writes one element for each of a sum"] = (
+    0.8
+)
 MADE_ONCE_SAVES: Annotated[Share, "of the time to make it: all but the first time"] = 0.98
 JOINING_ONCE_SAVES: Annotated[Share, "of the time to join: of n pieces, n are copied and not n² / 2"] = 0.85
 SPARE_ROOM_SAVES: Annotated[Share, "of the time to join: each row is copied a few times in all"] = 0.95

@@ -1,0 +1,52 @@
+"""A sum of a product that is spread over more axes than either side has is one contraction: nothing of it is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import libcst as cst
+
+from unstall.optimize.context import RemedyContext
+from unstall.optimize.hot_calls import HotCalls
+from unstall.optimize.hot_lines import Part
+from unstall.optimize.proposal import Proposal
+from unstall.optimize.remedies.base import Remedy
+from unstall.optimize.source.contractions import contracted, contractions
+from unstall.optimize.source.module import SourceModule
+from unstall.optimize.thresholds import CONTRACTING_SAVES
+
+
+def _found(module: SourceModule, part: Part) -> Iterator[cst.CSTNode]:
+    for each in contractions(module, part):
+        yield from each.nodes
+
+
+def _changed(module: SourceModule, nodes: Sequence[cst.CSTNode]) -> cst.Module:
+    part = module.enclosing(nodes[0], cst.FunctionDef) or module.tree
+    return contracted(module, list(contractions(module, part)))
+
+
+_CALLS = HotCalls(
+    _found,
+    _changed,
+    CONTRACTING_SAVES,
+    title="{name} sums its products as it makes them ({place})",
+    because="products that are summed take {share} of the step",
+    none="no hot line of your own sums a product of tensors that is spread over more axes",
+)
+
+
+class ContractedSum(Remedy):
+    """The functions, or the file's top level, whose products the stack samples fell in."""
+
+    name = "contracted-sum"
+    brief = "`(a[:, None] * b).sum(-1)`, and an einsum that sums another's result, are one contraction"
+    needs = "a product of two torch tensors on a hot line of your own that is made to be summed over some axes"
+    patterns = ("compute-bound", "overhead-bound", "input-bound", "host-bound", "callback-bound")
+    exactness = "close"
+
+    def propose(self, context: RemedyContext) -> list[Proposal]:
+        return _CALLS.proposals(context)
+
+
+REMEDY = ContractedSum()

@@ -1,0 +1,151 @@
+"""Sums of a product of two tensors that is made for nothing else, and the same as one contraction.
+
+The product of an outer or a broadcast multiplication has as many elements as both tensors have axes between them; a
+contraction, which is a matrix product, stores none of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+
+from unstall.optimize.source.edit import Edit, edited, keyword, put
+from unstall.optimize.source.module import SourceModule
+from unstall.optimize.source.toplevel import with_runtime
+
+_EINSUM = "torch.einsum"
+_LABELS = re.compile(r"\.\.\.|[A-Za-z]")
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """A sum of a product."""
+
+    sum: cst.Call
+    product: cst.BaseExpression
+    named: cst.SimpleStatementLine | None
+    """The statement before that of the sum, where that names the product."""
+    written: str
+    """What stands for the sum."""
+
+    @property
+    def nodes(self) -> tuple[cst.CSTNode, ...]:
+        """What takes the time."""
+        return self.product, self.sum
+
+
+def contractions(module: SourceModule, part: cst.FunctionDef | cst.Module) -> Iterator[Contraction]:
+    """Those in a function, or at the top level of a file; none in the functions within."""
+    function = part if isinstance(part, cst.FunctionDef) else None
+    for node in module.inside(part):
+        if not isinstance(node, cst.Call) or module.enclosing(node, cst.FunctionDef) is not function:
+            continue
+        summed = _summed(module, node)
+        if summed is None:
+            continue
+        product, named = _given(module, summed)
+        written = _written(module, node, product)
+        if written:
+            yield Contraction(node, product, named, written)
+
+
+def contracted(module: SourceModule, found: Sequence[Contraction]) -> cst.Module:
+    """The tree with these as contractions. Raises SourceError where the file's names are in the way."""
+    edits: dict[cst.CSTNode, Edit] = {each.sum: put(cst.parse_expression(each.written)) for each in found}
+    for each in found:
+        if each.named is not None:
+            edits[each.named] = put()
+    return with_runtime(edited(module.tree, edits), "contracted")
+
+
+def merged(product: str, kept: str) -> str | None:
+    """One equation for an einsum of two operands and one of its result that only sums; None where there is none.
+
+    >>> merged("n...i,n...j->n...ij", "n...ij->nij")
+    'n...i,n...j->nij'
+    """
+    operands, arrow, made = product.replace(" ", "").partition("->")
+    taken, second, wanted = kept.replace(" ", "").partition("->")
+    labels, names, left = (_LABELS.findall(text) for text in (made, taken, wanted))
+    if not (arrow and second and operands.count(",") == 1 and "," not in taken and len(labels) == len(names)):
+        return None
+    known = dict(zip(names, labels))
+    same_ellipsis = all((name == "...") == (label == "...") for name, label in known.items())
+    if not same_ellipsis or len(known) < len(names) or not set(left) < set(names) or len(left) > len(set(left)):
+        return None
+    return f"{operands}->{''.join(known[name] for name in left)}"
+
+
+def _summed(module: SourceModule, call: cst.Call) -> cst.BaseExpression | None:
+    """What a call sums over some axes; None where it is no such call."""
+    name, args = module.name(call.func), call.args
+    if name == _EINSUM and len(args) == 2:
+        return args[1].value
+    if name == "torch.sum" and len(args) > 1 and args[0].keyword is None:
+        return args[0].value
+    is_method = isinstance(call.func, cst.Attribute) and call.func.attr.value == "sum" and name != "torch.sum"
+    return call.func.value if is_method and args and isinstance(call.func, cst.Attribute) else None
+
+
+def _given(module: SourceModule, node: cst.BaseExpression) -> tuple[cst.BaseExpression, cst.SimpleStatementLine | None]:
+    """What a name stands for that the statement before binds, for this use alone, and the statement; else itself."""
+    if not isinstance(node, cst.Name):
+        return node, None
+    here = module.statement(node)
+    block = module.parent(here)
+    body = getattr(block, "body", ())
+    place = next((at for at, line in enumerate(body) if line is here), 0)
+    before = body[place - 1] if place else None
+    if not isinstance(here, cst.SimpleStatementLine) or not isinstance(before, cst.SimpleStatementLine):
+        return node, None
+    if len(before.body) != 1 or not isinstance(before.body[0], cst.Assign) or len(before.body[0].targets) != 1:
+        return node, None
+    target, function = before.body[0].targets[0].target, module.enclosing(node, cst.FunctionDef)
+    is_it = isinstance(target, cst.Name) and target.value == node.value
+    if not is_it or function is None or len(module.uses(node.value, function)) != 2 or before.leading_lines:
+        return node, None
+    return before.body[0].value, before
+
+
+def _written(module: SourceModule, call: cst.Call, product: cst.BaseExpression) -> str:
+    """The contraction in the source; empty where these are none."""
+    if module.name(call.func) == _EINSUM:
+        return _einsum(module, call, product)
+    if not isinstance(product, cst.BinaryOperation) or not isinstance(product.operator, cst.Multiply):
+        return ""
+    sides = product.left, product.right
+    given = call.args[1:] if module.name(call.func) == "torch.sum" else call.args
+    known = all(arg.keyword is None or arg.keyword.value in ("dim", "keepdim") for arg in given)
+    has_dim = bool(given) and (given[0].keyword is None or keyword(call, "dim") is not None)
+    if not known or not has_dim or len(given) > 2 or any(arg.star for arg in given):
+        return ""
+    if not any(_adds_an_axis(side) for side in sides):
+        return ""
+    rest = ", ".join(module.code(arg.with_changes(comma=cst.MaybeSentinel.DEFAULT)) for arg in given)
+    return f"_Contracted.sum({', '.join(map(module.code, sides))}, {rest})"
+
+
+def _einsum(module: SourceModule, call: cst.Call, product: cst.BaseExpression) -> str:
+    is_one = isinstance(product, cst.Call) and module.name(product.func) == _EINSUM and len(product.args) == 3
+    if not is_one or not isinstance(product, cst.Call):
+        return ""
+    equations = [arg.value for arg in (product.args[0], call.args[0])]
+    texts = [node.evaluated_value for node in equations if isinstance(node, cst.SimpleString)]
+    if len(texts) != 2 or not all(isinstance(text, str) for text in texts):
+        return ""
+    equation = merged(str(texts[0]), str(texts[1]))
+    operands = ", ".join(module.code(arg.value) for arg in product.args[1:])
+    return f'_Contracted.einsum("{equation}", {operands})' if equation else ""
+
+
+def _adds_an_axis(node: cst.BaseExpression) -> bool:
+    """Whether a side of a product is spread along an axis that it has not: ``x[:, None]``, ``x.unsqueeze(1)``."""
+    if isinstance(node, cst.Subscript):
+        indices = [part.slice.value for part in node.slice if isinstance(part.slice, cst.Index)]
+        return any(isinstance(index, cst.Name) and index.value == "None" for index in indices)
+    if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
+        return False
+    return node.func.attr.value == "unsqueeze"
