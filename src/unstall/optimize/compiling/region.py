@@ -19,7 +19,7 @@ from unstall.optimize.compiling.language import (
 )  # fmt: skip
 from unstall.optimize.source.bindings import names_of
 from unstall.optimize.source.errors import AnalysisRefused
-from unstall.optimize.source.module import SourceModule, dotted
+from unstall.optimize.source.module import SourceModule, dotted, root
 from unstall.optimize.source.purity import names
 
 Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
@@ -83,9 +83,17 @@ class Region:
         return sorted(needed)
 
     def references(self) -> Iterator[cst.BaseExpression]:
-        """What they read of outside: names, and attributes of names."""
+        """What they read of outside: names, and attributes of names. Raises AnalysisRefused where one may be unbound.
+
+        What is read in one branch alone is read before all then, in any case.
+        """
+        local = {*names(self.module, [self.function.body], ExpressionContext.STORE)}
+        unbound = local - self._bound_before(loops_run=True)
         for line in self.statements:
-            yield from outer_references(self.module, line, self.stored)
+            for node in outer_references(self.module, line, self.stored):
+                if root(node) in unbound:
+                    raise AnalysisRefused(f"line {self.module.first_line(node)} may read {root(node)} unbound")
+                yield node
 
     def _refuse_other_scopes(self) -> None:
         """Refuse names of other scopes, and those that are looked at after an error in the midst of it."""
@@ -110,18 +118,20 @@ class Region:
             for outer in self.module.ancestors(node)
         )  # fmt: skip
 
-    def _bound_before(self) -> set[str]:
-        """The names that are bound wherever the statements begin."""
+    def _bound_before(self, *, loops_run: bool = False) -> set[str]:
+        """The names that are bound wherever the statements begin. ``loops_run``: if no loop before is left at once."""
         params = self.function.params
         bound = {param.name.value for param in (*params.params, *params.posonly_params, *params.kwonly_params)}
         inner: cst.CSTNode = self.statements[0]
-        flow = _Flow(self.module, self.function, set())
+        flow = _Flow(self.module, self.function, set(), loops_run=loops_run)
         for outer in (*self._ancestors(), self.function):
             if isinstance(outer, (cst.IndentedBlock,)):
                 before = outer.body[: outer.body.index(inner)]  # type: ignore[arg-type]
                 bound |= flow.through(before, set())  # type: ignore[arg-type]
             elif isinstance(outer, cst.For) and inner is outer.body:
                 bound |= names_of(outer.target)
+            elif isinstance(outer, cst.With) and inner is outer.body:
+                bound |= _opened(outer)
             inner = outer
         return bound
 
@@ -129,9 +139,10 @@ class Region:
 class _Flow:
     """Follows statements: which names are bound after them in any case, and which are read before."""
 
-    def __init__(self, module: SourceModule, function: cst.FunctionDef, of: set[str]):
+    def __init__(self, module: SourceModule, function: cst.FunctionDef, of: set[str], *, loops_run: bool = False):
         self.module = module
         self.of = of
+        self.loops_run = loops_run
         self.early: set[str] = set()
         """Those of these names that may be read unbound."""
         self.every = {node.value for node in module.inside(function) if isinstance(node, cst.Name)}
@@ -155,12 +166,14 @@ class _Flow:
                 bound = branches[0] & branches[1]
             elif isinstance(line, cst.For):
                 self._reads(line.iter, bound)
-                self._body(line.body, bound | names_of(line.target))
+                after = self._body(line.body, bound | names_of(line.target))
+                bound |= after if self.loops_run else set()
             elif isinstance(line, cst.While):
                 self._reads(line.test, bound)
-                self._body(line.body, bound)
+                after = self._body(line.body, bound)
+                bound |= after if self.loops_run else set()
             elif isinstance(line, cst.With):
-                bound = self._body(line.body, bound)
+                bound = self._body(line.body, bound | _opened(line))
         return bound
 
     def _body(self, body: cst.BaseSuite, bound: set[str]) -> set[str]:
@@ -188,6 +201,11 @@ class _Flow:
     def _read(self, name: str, bound: set[str]) -> None:
         if name in self.of and name not in bound:
             self.early.add(name)
+
+
+def _opened(block: cst.With) -> set[str]:
+    """The names that a ``with`` binds."""
+    return {name for item in block.items if item.asname is not None for name in names_of(item.asname.name)}
 
 
 # -------------------------------------------------------------------------- finding them

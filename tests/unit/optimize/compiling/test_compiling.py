@@ -397,6 +397,33 @@ def test_what_is_more_than_numbers_is_refused(body, reason):
         compiled(make_module(source), line_of(source, "for i in"))
 
 
+@pytest.mark.parametrize(
+    ("before", "is_refused"),
+    [
+        ("if split:\n        low = counts[0]", True),
+        ("low = counts[0]", False),
+        ("for low in counts:\n        pass", False),
+        ("with counts as low:\n        pass", False),
+    ],
+)
+def test_what_is_read_in_one_branch_must_be_bound_in_any_case(before, is_refused):
+    source = f"""def total(values, counts, split):
+    {before}
+    found = 0
+    for value in values:
+        found += value
+        if split:
+            found += low
+    return found
+"""
+    module = make_module(source)
+    if is_refused:
+        with pytest.raises(AnalysisRefused, match="may read low unbound"):
+            compiled(module, 6)
+    else:
+        assert "_total_loop(" in compiled(module, 6).tree.code
+
+
 def test_a_name_that_may_be_unbound_is_refused():
     source = textwrap.dedent(
         """
