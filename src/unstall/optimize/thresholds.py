@@ -154,6 +154,7 @@ SEPARATING_SAVES: Annotated[Share, "of a filter of 5 by 5 or more: two passes of
 CONTRACTING_SAVES: Annotated[Share, "of the products' time: a matrix product writes one element for each of a sum"] = (
     0.8
 )
+HOISTING_SAVES: Annotated[Share, "of what is computed again: all of it, where that loop is where it is"] = 0.8
 MADE_ONCE_SAVES: Annotated[Share, "of the time to make it: all but the first time"] = 0.98
 JOINING_ONCE_SAVES: Annotated[Share, "of the time to join: of n pieces, n are copied and not n² / 2"] = 0.85
 SPARE_ROOM_SAVES: Annotated[Share, "of the time to join: each row is copied a few times in all"] = 0.95

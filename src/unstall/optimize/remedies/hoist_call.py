@@ -1,0 +1,69 @@
+"""What a loop computes in each turn from the same values is computed once, before it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+
+from unstall.optimize.context import RemedyContext
+from unstall.optimize.hot_lines import share_on
+from unstall.optimize.proposal import Lines, Proposal, speedup_without
+from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
+from unstall.optimize.source.invariant_calls import hoisted, invariant_calls
+from unstall.optimize.thresholds import HOISTING_SAVES, LEAST_SHARE
+from unstall.text.units import percent
+
+_NONE = "no loop of your own calls a layer in each turn with what it was given before"
+
+
+class HoistCall(Remedy):
+    """The lines, and those that lead to them, whose operators were given what they were given before."""
+
+    name = "hoist-call"
+    brief = "a layer that a loop calls in each turn with the same arguments is called once, before the loop"
+    needs = (
+        "`self.layer(x)` in a loop or comprehension that neither binds nor changes `x`, where the run saw it repeated"
+    )
+    patterns = ("recompute-bound", "compute-bound", "overhead-bound")
+    exactness = "close"
+
+    def propose(self, context: RemedyContext) -> list[Proposal]:
+        return proposals_of(_again_by_file(context).items(), lambda candidate: _proposal(context, *candidate), _NONE)
+
+
+def _again_by_file(context: RemedyContext) -> dict[Path, dict[int, float]]:
+    """By file and line: share of the step in what is computed again there, or in what the line calls."""
+    again = context.measurement.recomputation
+    total_s = sum(line.again_s for line in context.measurement.operators)
+    files: dict[Path, dict[int, float]] = defaultdict(lambda: defaultdict(float))
+    if again is None or not total_s:
+        return files
+    taken = min(again.share, again.seconds / context.measurement.step.mean)
+    for line in context.measurement.operators:
+        for file, number in {(frame.file, frame.line) for frame in line.frames} if line.again_s else ():
+            path = context.user_file(file)
+            if path is not None:
+                files[path][number] += taken * line.again_s / total_s
+    return files
+
+
+def _proposal(context: RemedyContext, path: Path, of_line: Mapping[int, float]) -> Proposal:
+    module = context.sources.module(path)
+    found = [(call, loop) for call, loop in invariant_calls(module) if share_on(of_line, module.lines(call))]
+    calls = [call for call, _ in found]
+    share = share_on(of_line, module.lines(*calls))
+    if share < LEAST_SHARE:
+        raise NotApplicable(_NONE)
+    first = min(module.first_line(call) for call in calls)
+    return Proposal(
+        f"calls with the same arguments in each turn are made once ({path.name}:{first})",
+        speedup_without(share, HOISTING_SAVES),
+        f"what was computed before takes {percent(share)} of the step",
+        sources=context.sources.with_module(path, hoisted(module, found)),
+        key=path.name,
+        lines=Lines.of(path, module, *calls),
+    )
+
+
+REMEDY = HoistCall()
