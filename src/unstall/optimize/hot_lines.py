@@ -13,6 +13,7 @@ from unstall.child.user_files import package_of
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.source.errors import SourceError
 from unstall.optimize.thresholds import LEAST_LINE
+from unstall.records.observations import Frame
 from unstall.records.report import Hotspot
 
 Part = cst.FunctionDef | cst.Module
@@ -67,6 +68,18 @@ def hot_functions_within(
     for (path, function), of_line in hot_functions(context).items():
         if any((path.name, line) in within for line in of_line):
             yield path, function, of_line
+
+
+def computed_again(context: RemedyContext) -> Iterator[tuple[tuple[Frame, ...], float]]:
+    """(way to a line, share of the step in its operators that were given what they were given before)."""
+    again = context.measurement.recomputation
+    total_s = sum(line.again_s for line in context.measurement.operators)
+    if again is None or not total_s:
+        return
+    taken = min(again.share, again.seconds / context.measurement.step.mean)
+    for line in context.measurement.operators:
+        if line.frames and line.again_s:
+            yield line.frames, taken * line.again_s / total_s
 
 
 def share_in_libraries(context: RemedyContext, path: Path, lines: Container[int]) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from unstall.optimize.context import RemedyContext
-from unstall.optimize.hot_lines import share_on
+from unstall.optimize.hot_lines import computed_again, share_on
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
 from unstall.optimize.source.invariant_calls import hoisted, invariant_calls
@@ -34,17 +34,12 @@ class HoistCall(Remedy):
 
 def _again_by_file(context: RemedyContext) -> dict[Path, dict[int, float]]:
     """By file and line: share of the step in what is computed again there, or in what the line calls."""
-    again = context.measurement.recomputation
-    total_s = sum(line.again_s for line in context.measurement.operators)
     files: dict[Path, dict[int, float]] = defaultdict(lambda: defaultdict(float))
-    if again is None or not total_s:
-        return files
-    taken = min(again.share, again.seconds / context.measurement.step.mean)
-    for line in context.measurement.operators:
-        for file, number in {(frame.file, frame.line) for frame in line.frames} if line.again_s else ():
+    for frames, share in computed_again(context):
+        for file, line in {(frame.file, frame.line) for frame in frames}:
             path = context.user_file(file)
             if path is not None:
-                files[path][number] += taken * line.again_s / total_s
+                files[path][line] += share
     return files
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import libcst as cst
 
 from unstall.optimize.context import RemedyContext
-from unstall.optimize.hot_lines import by_function
+from unstall.optimize.hot_lines import by_function, computed_again
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
 from unstall.optimize.source.keeping import layer_calls, with_kept_calls, with_kept_method
@@ -36,16 +36,11 @@ class KeepResults(Remedy):
 
 def _functions(context: RemedyContext) -> Iterator[tuple[Path, cst.FunctionDef, dict[int, float]]]:
     """The functions in which something is computed again, the most first; by line, its share of the step."""
-    again = context.measurement.recomputation
-    total_s = sum(line.again_s for line in context.measurement.operators)
-    if again is None or not total_s:
-        return
-    taken = min(again.share, again.seconds / context.measurement.step.mean)
     files: dict[Path, dict[int, float]] = defaultdict(lambda: defaultdict(float))
-    for line in context.measurement.operators:
-        path = context.user_file(line.frames[-1].file) if line.frames and line.again_s else None
+    for frames, share in computed_again(context):
+        path = context.user_file(frames[-1].file)
         if path is not None:
-            files[path][line.frames[-1].line] += taken * line.again_s / total_s
+            files[path][frames[-1].line] += share
     for (path, function), of_line in sorted(
         by_function(context, files).items(), key=lambda item: -sum(item[1].values())
     ):
