@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,22 +18,20 @@ from unstall.optimize import thresholds as rounding
 from unstall.prove import accounts, machine_use, refusals, reproducible, thresholds
 from unstall.prove.comparing import Comparer
 from unstall.prove.conditions.last_checks import LastChecks
+from unstall.prove.fewer_samples import FewerSamples, shortened
 from unstall.prove.growth import growing
 from unstall.prove.left_behind import passing_files, saves, scratch
 from unstall.prove.lines.following import Follower
 from unstall.prove.runner import WholeRun
 from unstall.prove.runs import (
-    OriginalFailed,
     ProofEnded,
     Runs,
-    Shorter,
     SideRunner,
     agree,
     begin_alike,
     other_kind,
     other_seeds,
     plan_of,
-    samples_to_leave_out,
 )
 from unstall.prove.timing import ProofPair, break_even, doubt, gains_less_watched, medians, own_pairs, ratio_of
 from unstall.prove.trees import Sides
@@ -45,11 +42,7 @@ _RUNS_AT_THE_END = 29  # 12 halves that end early, 4 that lack room, 8 to 14 wit
 _NOTHING_SEEN = "neither losses nor outputs of models were seen: what it leaves behind is compared alone"
 _FIXED_SEEDS = "the program's seeds cannot be changed from outside: it was compared under its own alone"
 _DRAWS_OTHERWISE = "random numbers are drawn as the program draws them: not sample by sample, as one side does not"
-_ORDERS_ITSELF = "not compared with fewer samples in each epoch, as the change orders its samples itself"
 _FAILS_UNDER_OTHERS = "under other seeds the original fails: it was compared under its own alone"
-
-_Both = tuple[Mapping[str, Any], WholeRun, WholeRun]
-"""A plan, and a run of the original and of the changed program under it."""
 
 
 @dataclass(frozen=True)
@@ -190,13 +183,13 @@ class Judge:
         """
         self.log("the same under seeds that the change has not seen, with fewer samples")
         shift = other_seeds()
-        runs = self._shortened(kind, shift, original) or self._both(kind, shift, "", (1,))
+        runs = FewerSamples(self.runs, kind, shift, self.by_sample, self.known_by).watched(original)
         if runs is None:
             self.has_seeds = False
             self.known_by.append(_FAILS_UNDER_OTHERS)
             return
         plan, other, changed = runs
-        is_shorter = bool(_shortened(other))
+        is_shorter = bool(shortened(other))
         self.has_seeds = not begin_alike(original, other)
         if not (self.has_seeds or is_shorter):
             self.known_by.append(_FIXED_SEEDS)
@@ -211,45 +204,6 @@ class Judge:
             self.known_by.append(
                 f"with the data as they are, and with {plan['shorter']['samples']} fewer samples in each epoch"
             )
-
-    def _shortened(self, kind: str, shift: int, usual: WholeRun) -> _Both | None:
-        """The same with fewer samples in each epoch: where a side does not take its samples from torch's samplers, the
-        datasets say that they have fewer. None where that is not how it knows their number either.
-
-        ``usual``: a run of the original with all samples.
-        """
-        fewer = tuple(dict.fromkeys((samples_to_leave_out(usual), 1)))
-        runs = self._both(kind, shift, "samplers", fewer)
-        if runs is None or not _ends_alike(runs) or _shortened(runs[1]) == _shortened(runs[2]):
-            return runs
-        runs = self._both(kind, shift, "datasets", fewer)
-        if runs is not None and (not _ends_alike(runs) or self._is_shorter(runs, usual)):
-            return runs
-        self.known_by.append(_ORDERS_ITSELF)
-        return None
-
-    def _is_shorter(self, runs: _Both, usual: WholeRun) -> bool:
-        """Whether the changed program takes fewer samples than usual wherever the original does."""
-        _, original, changed = runs
-        if original.account is None or changed.account is None or usual.account is None:
-            return False
-        # Of the usual run's either side: they agree in it.
-        counts = [*zip(*(accounts.samples(account) for account in (usual.account, original.account, changed.account)))]
-        return any(all_ != before for all_, before, _ in counts) and not any(
-            before != all_ == after for all_, before, after in counts
-        )
-
-    def _both(self, kind: str, shift: int, shorter: Shorter, fewer: Sequence[int]) -> _Both | None:
-        """A watched run of each side under other seeds, with their plan; None where the original does not work so.
-
-        ``fewer``: samples that are left out of each epoch; the first of these with which the original works.
-        """
-        for left_out in fewer:
-            plan = plan_of(kind, shift=shift, shorter=shorter, left_out=left_out, by_sample=self.by_sample)
-            with suppress(OriginalFailed):
-                original = self.runs.original(plan)
-                return plan, original, self.runs.changed(plan, original.seconds)
-        return None
 
     def _time(self) -> None:
         """Time whole runs that nothing watches, in turns, until it is clear; compare what each leaves behind.
@@ -376,16 +330,6 @@ class Judge:
     def _files(self) -> str:
         count = len(self.pairs[0].original.effects.contents) - 1
         return "one file" if count == 1 else f"{count} files"
-
-
-def _ends_alike(runs: _Both) -> bool:
-    _, original, changed = runs
-    return changed.effects.status == original.effects.status
-
-
-def _shortened(run: WholeRun) -> int:
-    """How many of its epochs had a sample less."""
-    return int((run.account or {}).get("shortened", 0))
 
 
 def _outlives(run: WholeRun) -> bool:
