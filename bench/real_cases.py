@@ -135,7 +135,7 @@ CASES: tuple[Case, ...] = (
     Case("dgllife-weave", "awslabs/dgl-lifesci",
          "c5b3c59be15a4ccc3b647c013c026ff687771475", "dgllife", _LOADING,
          "definitions of features read once, not for each molecule (#206)",
-         version="0.3.2", folder="python", needs=("dgl", "rdkit")),
+         version="0.3.2", folder="python", needs=("dgl==1.1.3", "rdkit")),
     Case("rainbow-memory", "Kaixhin/Rainbow",
          "fbc23881c651d69da1f7ba92bdab78009d33bf94", "memory", ("input-bound", "host-bound"),
          "transitions sampled all at once from arrays, not one by one (#74)"),
