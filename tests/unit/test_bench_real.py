@@ -161,6 +161,13 @@ def test_gains_that_were_timed_in_another_sitting_are_told(real):
     assert not table.kept_gains(rows[1:])
 
 
+def test_the_versions_that_searches_are_of_are_told(real):
+    table = sys.modules["real_table"]
+    rows = [row(real, searched=version) for version in ("2", "1", "2", "")]
+    assert table.searches(rows) == ["- What `unstall optimize` reaches: 2 of version 2, 1 of version 1."]
+    assert not table.searches(rows[3:])
+
+
 def test_every_case_has_a_driver_and_a_page_cell(real):
     from real_table import markdown
 
