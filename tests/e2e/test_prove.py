@@ -147,7 +147,7 @@ def test_a_patch_is_proven_and_nothing_of_the_program_changes(program):
     patch = program.parent / "fast.patch"
     patch.write_text(git(program, "diff"))
     git(program, "checkout", "-q", "train.py")
-    done, proof = prove(program, "--patch", str(patch), "--card", "../card.svg", "--budget", "300s", "train.py")
+    done, proof = prove(program, "--patch", str(patch), "--card", "../card.svg", "--budget", "900s", "train.py")
     assert git(program, "status", "--porcelain") == ""
     assert (done.returncode, proof["verdict"], proof["sameness"]) == (Exit.OK, "proven", "exact"), done.stderr
     assert proof["ratio"]["low"] > 1.02 and proof["seconds"]["changed"] < proof["seconds"]["original"]
@@ -201,7 +201,7 @@ def test_a_result_that_is_known_under_the_programs_own_seeds_is_not_proven(progr
         "    time.sleep(1)\n    return sum(rows)",
         f"    total = {printed.strip()}\n    return total if sum(rows) == total else sum(rows)",
     )
-    done, proof = prove(program, "--against", "HEAD", "--budget", "300s", "train.py")
+    done, proof = prove(program, "--against", "HEAD", "--budget", "900s", "train.py")
     assert (done.returncode, proof["verdict"]) == (Exit.INCONCLUSIVE, "inconclusive"), done.stderr
     assert "train.py:7 runs under" in proof["reason"]
 
@@ -212,7 +212,7 @@ def test_a_slower_program_is_not_faster(program):
     other.mkdir()
     (other / "train.py").write_bytes((program / "train.py").read_bytes())
     git(program, "checkout", "-q", "train.py")
-    done, proof = prove(program, "--against", str(other), "--budget", "300s", "train.py")
+    done, proof = prove(program, "--against", str(other), "--budget", "900s", "train.py")
     assert (done.returncode, proof["verdict"]) == (Exit.NOT_FASTER, "not-faster"), done.stderr
 
 
@@ -289,7 +289,7 @@ def test_what_is_the_same_on_these_data_and_to_the_end_alone_is_different(
     git(program, "-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-qm", "second")
     change(program, "WAIT_S = 0.06", "WAIT_S = 0.0")
     change(program, before, after)
-    done, proof = prove(program, "--against", "HEAD", "--budget", "300s", "train.py")
+    done, proof = prove(program, "--against", "HEAD", "--budget", "900s", "train.py")
     assert (done.returncode, proof["verdict"]) == (Exit.DIFFERENT, "different"), done.stderr
     assert proof["first_difference"]["detail"] == detail, proof["reason"]
     assert proof["first_difference"]["place"].endswith(place)
