@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from unstall.optimize.source.edit import Edit, edited, keyword, put
+from unstall.optimize.source.handed_calls import calls_in
 from unstall.optimize.source.module import SourceModule
 from unstall.optimize.source.toplevel import with_runtime
 
@@ -39,17 +40,14 @@ class Contraction:
 
 def contractions(module: SourceModule, part: cst.FunctionDef | cst.Module) -> Iterator[Contraction]:
     """Those in a function, or at the top level of a file; none in the functions within."""
-    function = part if isinstance(part, cst.FunctionDef) else None
-    for node in module.inside(part):
-        if not isinstance(node, cst.Call) or module.enclosing(node, cst.FunctionDef) is not function:
-            continue
-        summed = _summed(module, node)
+    for call in calls_in(module, part, lambda call: True):
+        summed = _summed(module, call)
         if summed is None:
             continue
         product, named = _given(module, summed)
-        written = _written(module, node, product)
+        written = _written(module, call, product)
         if written:
-            yield Contraction(node, product, named, written)
+            yield Contraction(call, product, named, written)
 
 
 def contracted(module: SourceModule, found: Sequence[Contraction]) -> cst.Module:

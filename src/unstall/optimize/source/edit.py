@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import libcst as cst
@@ -14,6 +14,16 @@ Edit = Callable[[Any], Any]
 def put(*new: cst.CSTNode) -> Edit:
     """The edit that puts these nodes in the place of one."""
     return lambda _: new[0] if len(new) == 1 else cst.FlattenSentinel(new) if new else cst.RemoveFromParent()
+
+
+def preceded_by(lines: Sequence[Any]) -> Edit:
+    """The edit that puts statements before one, below the comments and blank lines that it has above."""
+
+    def edit(line: Any) -> cst.FlattenSentinel[cst.BaseStatement]:
+        first = lines[0].with_changes(leading_lines=line.leading_lines)
+        return cst.FlattenSentinel([first, *lines[1:], line.with_changes(leading_lines=[])])
+
+    return edit
 
 
 def edited(tree: cst.Module, edits: Mapping[cst.CSTNode, Edit]) -> cst.Module:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import libcst as cst
 
 from unstall.optimize.source.bindings import may_change_in_place, names_of
-from unstall.optimize.source.edit import Edit, edited, put, statement
+from unstall.optimize.source.edit import Edit, edited, preceded_by, put, statement
 from unstall.optimize.source.module import SourceModule, is_reference, root
 from unstall.optimize.source.names import fresh_name
 from unstall.optimize.source.purity import is_stored
@@ -45,16 +45,8 @@ def hoisted(module: SourceModule, found: Sequence[tuple[cst.Call, Loop]]) -> cst
         edits[call] = put(cst.Name(made[code]))
     for line, made in before.items():
         lines = [statement(module.tree, f"{name} = {code}") for code, name in made.items()]
-        edits[line] = _preceded_by(lines)
+        edits[line] = preceded_by(lines)
     return edited(module.tree, edits)
-
-
-def _preceded_by(lines: Sequence[cst.BaseStatement]) -> Edit:
-    def edit(line: cst.SimpleStatementLine | cst.For) -> cst.FlattenSentinel[cst.BaseStatement]:
-        first = lines[0].with_changes(leading_lines=line.leading_lines)
-        return cst.FlattenSentinel([first, *lines[1:], line.with_changes(leading_lines=[])])
-
-    return edit
 
 
 def _turns(module: SourceModule, call: cst.Call) -> Loop | None:

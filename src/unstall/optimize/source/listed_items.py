@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from unstall.optimize.source.bindings import may_change_in_place, names_of
-from unstall.optimize.source.edit import Edit, edited, put, statement
+from unstall.optimize.source.edit import Edit, edited, preceded_by, put, statement
 from unstall.optimize.source.module import SourceModule, is_reference, root
 from unstall.optimize.source.names import fresh_name
 from unstall.optimize.source.purity import is_stored
@@ -66,17 +66,8 @@ def at_once(module: SourceModule, reads: Sequence[ItemRead]) -> cst.Module:
         lines = [
             statement(module.tree, f"{name} = _listed_items({code}, {depth})") for (code, depth), name in known.items()
         ]
-        edits[loop] = _preceded_by(edits.get(loop), lines)
+        edits[loop] = preceded_by(lines)
     return with_runtime(edited(module.tree, edits), "listed_items")
-
-
-def _preceded_by(before: Edit | None, lines: Sequence[cst.BaseStatement]) -> Edit:
-    def edit(loop: cst.For) -> cst.FlattenSentinel[cst.BaseStatement]:
-        loop = before(loop) if before else loop
-        first = lines[0].with_changes(leading_lines=loop.leading_lines)
-        return cst.FlattenSentinel([first, *lines[1:], loop.with_changes(leading_lines=[])])
-
-    return edit
 
 
 def _listed(code: str, depth: int) -> cst.BaseExpression:
