@@ -80,10 +80,7 @@ def main() -> int:
             options.results.write_text(json.dumps([asdict(each) for each in rows.values()]), encoding="utf-8")
         if options.write:
             write(list(rows.values()), options)
-    if options.put:
-        put_between_marks(
-            options.put, f"bench/accuracy.py --zoo {options.zoo.name}", short(list(rows.values()), options)
-        )
+    put(list(rows.values()), options)
     print(summary(list(rows.values())))
     print(*claims(list(rows.values())), sep="\n")
     return 0
@@ -94,10 +91,15 @@ def replay(options: argparse.Namespace) -> int:
     rows = list(earlier(options.results).values())
     if options.write:
         write(rows, options)
-    if options.put:
-        put_between_marks(options.put, f"bench/accuracy.py --zoo {options.zoo.name}", short(rows, options))
+    put(rows, options)
     print(summary(rows), *claims(rows), sep="\n")
     return 0
+
+
+def put(rows: Sequence[Row], options: argparse.Namespace) -> None:
+    """The short table into the page that keeps a place for it, where one is named."""
+    if options.put:
+        put_between_marks(options.put, f"bench/accuracy.py --zoo {options.zoo.name}", short(rows, options))
 
 
 def earlier(results: Path | None) -> dict[str, Row]:
