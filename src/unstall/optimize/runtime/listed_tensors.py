@@ -42,7 +42,8 @@ class _ListedTensors:
             return array, given
         if wanted in (torch.float32, torch.float64):
             return array.astype(numpy.float64), wanted  # as torch reads any number
-        is_exact = wanted is torch.int64 and array.dtype.kind in "bui"
+        # NumPy's booleans are no integers for torch, as Python's are.
+        is_exact = wanted is torch.int64 and (array.dtype.kind in "ui" or type(items[0]) is bool)
         return (array, wanted) if is_exact else (None, None)
 
     @classmethod

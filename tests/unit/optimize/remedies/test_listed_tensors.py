@@ -6,7 +6,7 @@ import libcst as cst
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from optimize_builders import make_context, make_module, make_report
 
@@ -84,6 +84,7 @@ def outcome(make):
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @given(DATA, st.sampled_from([torch.tensor, torch.as_tensor]), DTYPES)
+@example([np.array([False])], torch.tensor, torch.int64)
 def test_the_tensor_is_that_of_torch_to_the_bit(data, constructor, dtype):
     options = {} if dtype is None else {"dtype": dtype}
     made = outcome(lambda: _ListedTensors.make(constructor, data, **options))
