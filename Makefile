@@ -20,7 +20,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 
 .PHONY: help setup system demo test check quick lint format types unit attack long fuzz sanitize wheel docs accuracy heldout overhead \
-        simplify-bench predictions-bench model-bench optimize-bench sameness-bench prove-bench trace-bench gate-bench \
+        simplify-bench predictions-bench model-bench optimize-bench quick-bench sameness-bench prove-bench trace-bench gate-bench \
         ranks-bench nodes-bench frameworks-bench public-bench real-bench page-bench gpu-check lock clean
 
 help: ## list the targets
@@ -32,7 +32,9 @@ setup: $(READY) ## make .venv and install everything, pinned (done by the others
 $(READY): requirements-dev.lock pyproject.toml setup.py $(wildcard src/unstall/*/native/* src/unstall/*/*/native/*)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "unstall needs Python 3.10 or newer, and $(PYTHON) is " + sys.version.split()[0])'
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -r requirements-dev.lock
+	@# pip compiles one file after the other; some packages bring templates that do not compile at all.
+	@$(BIN)/python -m compileall -qq -j $(JOBS) $(VENV)/lib || true
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
@@ -156,6 +158,9 @@ model-bench: $(READY) ## the pipeline model's predictions against real loaders
 
 optimize-bench: $(READY) ## speed-up reached against the expert's, over tests/zoo and the example
 	$(BIN)/python bench/optimize.py --rows bench/results/optimize.json --write docs/optimize-figures.md --readme README.md
+
+quick-bench: $(READY) ## seconds of `unstall optimize --quick` to a change that pays, on programs that nothing was tuned on
+	$(BIN)/python bench/quick.py --rows bench/results/quick.json --put docs/optimize.md
 
 sameness-bench: $(READY) ## how far rounding and more than rounding lie from the limit between them
 	$(BIN)/python bench/sameness.py --write docs/sameness.md

@@ -24,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import mean
 
@@ -34,6 +34,7 @@ from optimize_table import CASES, MEASURED, ZOO, Row, line, markdown, read_rows,
 
 ROOT = Path(__file__).resolve().parents[1]
 LATER = ROOT / "bench" / "later.py"
+PROGRAMS = (ZOO, ROOT / "bench" / "heldout")
 HOTDOG = ROOT / "examples" / "hotdog"
 CACHE = "cache-samples"
 """A remedy that pays from the second visit of a sample on."""
@@ -41,6 +42,22 @@ BUDGETS = {"hotdog": "15m"}
 """As the README runs it: with the budget that one has who asks for none."""
 _RATE = re.compile(r"steps_per_s=([0-9.]+)")
 _EPOCHS = re.compile(r"first_epoch=([0-9.]+|nan) later_epochs=([0-9.]+|nan)")
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """How a program is searched and timed."""
+
+    search: tuple[str, ...]
+    """Options of `unstall optimize`."""
+    seconds: float
+    """For each run of a twin."""
+    rounds: int
+    """Of two runs of each twin."""
+    kept: Path | None = None
+    """Folder for the reports and patches."""
+    again: bool = False
+    """Take them from there, do not search."""
 
 
 def main() -> int:
@@ -66,8 +83,10 @@ def main() -> int:
         done = {row.name for row in rows if row.version == version(*MEASURED)}
         names = [name for name in names if name not in done]
     for name in names:
+        budget = options.budget or BUDGETS.get(name, "4m")
+        how = Measuring(("--budget", budget), options.seconds, options.rounds, options.kept, options.again)
         with tempfile.TemporaryDirectory() as folder:
-            row = (hotdog if name == "hotdog" else case)(name, Path(folder), options)
+            row = (hotdog if name == "hotdog" else case)(name, Path(folder), how)
         rows = [other for other in rows if other.name != name] + [row]
         print(line(row), flush=True)
         if options.rows:
@@ -83,28 +102,29 @@ def main() -> int:
     return int(any(row.false_win or row.unconfirmed or row.not_equivalent for row in rows))
 
 
-def case(name: str, folder: Path, options: argparse.Namespace) -> Row:
-    """One program of the zoo."""
+def case(name: str, folder: Path, how: Measuring) -> Row:
+    """One program of the zoo, or of those that nothing was tuned on."""
     copy, patched = folder / "zoo", folder / "patched"
-    shutil.copytree(ZOO, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    report, patch, spent = optimized(name, copy, [f"{name}.py", "--seconds", "600"], options)
+    for programs in PROGRAMS:
+        shutil.copytree(programs, copy, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
+    report, patch, spent = optimized(name, copy, [f"{name}.py", "--seconds", "600"], how)
     shutil.copytree(copy, patched)
     if patch:
         subprocess.run(["git", "apply", "-"], input=patch, cwd=patched, check=True)
     slow, fast, changed, firsts = [], [], [], []
     caches = CACHE in kept(report)
-    for order in ((0, 1, 2), (2, 1, 0)) * options.rounds:
+    for order in ((0, 1, 2), (2, 1, 0)) * how.rounds:
         for which in order:
             if which == 0:
-                slow.append(rate(copy, name, "slow", options.seconds))
+                slow.append(rate(copy, name, "slow", how.seconds))
             elif which == 1:
-                fast.append(rate(copy, name, "fast", options.seconds))
+                fast.append(rate(copy, name, "fast", how.seconds))
             elif caches and not changed:  # its first epoch may take minutes: once is enough
-                first, later = rates_of_epochs(patched, name, options.rounds * options.seconds)
+                first, later = rates_of_epochs(patched, name, how.rounds * how.seconds)
                 firsts.append(first)
                 changed.append(later)
             elif not caches:
-                changed.append(rate(patched, name, "slow", options.seconds))
+                changed.append(rate(patched, name, "slow", how.seconds))
     again = None if math.isnan(mean(changed)) else mean(changed) / mean(slow)
     first = mean(firsts) / mean(slow) if firsts and not math.isnan(mean(firsts)) else None
     expert = mean(fast) / mean(slow)
@@ -112,11 +132,11 @@ def case(name: str, folder: Path, options: argparse.Namespace) -> Row:
                version(*MEASURED), describe(), sameness(report), first, advised(report))  # fmt: skip
 
 
-def hotdog(name: str, folder: Path, options: argparse.Namespace) -> Row:
+def hotdog(name: str, folder: Path, how: Measuring) -> Row:
     """The example: its speed-up is that of whole epochs but the first, by the seconds that it prints for each."""
     copy = folder / name
     shutil.copytree(HOTDOG, copy, ignore=shutil.ignore_patterns("__pycache__", "runs", ".unstall"))
-    report, patch, spent = optimized(name, copy, ["train.py", "--epochs", "20"], options)
+    report, patch, spent = optimized(name, copy, ["train.py", "--epochs", "20"], how)
     slow = epoch_seconds(copy, 2)
     if patch:
         subprocess.run(["git", "apply", "-"], input=patch, cwd=copy, check=True)
@@ -125,16 +145,15 @@ def hotdog(name: str, folder: Path, options: argparse.Namespace) -> Row:
                version(*MEASURED), describe(), sameness(report), advised=advised(report))  # fmt: skip
 
 
-def optimized(name: str, folder: Path, words: list[str], options: argparse.Namespace) -> tuple[dict, bytes, float]:
+def optimized(name: str, folder: Path, words: list[str], how: Measuring) -> tuple[dict, bytes, float]:
     """(report, patch, seconds) of the command, or of that which was kept."""
-    at = (options.kept or folder).absolute()
+    at = (how.kept or folder).absolute()
     report, patch, spent = (at / f"{name}{end}" for end in (".json", ".patch", ".seconds"))
-    if not options.again:
+    if not how.again:
         at.mkdir(parents=True, exist_ok=True)
         patch.unlink(missing_ok=True)
         began = time.monotonic()
-        budget = options.budget or BUDGETS.get(name, "4m")
-        command = [sys.executable, "-m", "unstall", "optimize", "--budget", budget]
+        command = [sys.executable, "-m", "unstall", "optimize", *how.search]
         subprocess.run([*command, "--json", str(report), "--patch", str(patch), *words], cwd=folder, check=True)
         spent.write_text(f"{time.monotonic() - began:.1f}", encoding="utf-8")
     found: dict = json.loads(report.read_text())

@@ -109,7 +109,7 @@ def read_rows(path: Path | None) -> list[Row]:
 def line(row: Row) -> str:
     """One program in a line of text."""
     return (
-        f"{row.name:22} claimed {_times(row.claimed)}  gain {_times(row.gain)}  expert {_times(row.expert)}  "
+        f"{row.name:22} claimed {times(row.claimed)}  gain {times(row.gain)}  expert {times(row.expert)}  "
         f"{', '.join(row.kept) or 'nothing kept'}  {row.seconds:.0f} s{'  FALSE WIN' if row.false_win else ''}"
     )
 
@@ -134,9 +134,9 @@ def markdown(rows: list[Row]) -> str:
         score = "–" if row.score is None else f"{row.score:.2f}"
         cells = [
             row.sameness,
-            _times(row.claimed),
+            times(row.claimed),
             _gain(row),
-            _times(row.expert),
+            times(row.expert),
             score,
             f"{row.seconds:.0f} s",
             remark(row),
@@ -194,7 +194,7 @@ def short_table(rows: list[Row]) -> str:
             "| --- | --- | --- | --- | --- |"]  # fmt: skip
     for row in sorted(rows, key=lambda row: -(row.gain or 0)):
         if row.name not in HEALTHY:
-            cells = [", ".join(row.kept) or "nothing", row.sameness, _gain(row), _times(row.expert)]
+            cells = [", ".join(row.kept) or "nothing", row.sameness, _gain(row), times(row.expert)]
             text.append(f"| {row.name} | {' | '.join(cells)} |")
     return "\n".join([*text, "", *summary(rows)]) + "\n"
 
@@ -217,12 +217,13 @@ def _half(row: Row) -> bool:
 
 def _gain(row: Row) -> str:
     if row.first_epoch is None:
-        return _times(row.gain)
+        return times(row.gain)
     if row.later_epochs is None:
-        return f"– (first epoch {_times(row.first_epoch)}, and too long to reach a second)"
+        return f"– (first epoch {times(row.first_epoch)}, and too long to reach a second)"
     pays = f"pays from epoch {row.pays_from}" if row.pays_from else "never pays"
-    return f"{_times(row.gain)} (first epoch {_times(row.first_epoch)}, later {_times(row.later_epochs)}, {pays})"
+    return f"{times(row.gain)} (first epoch {times(row.first_epoch)}, later {times(row.later_epochs)}, {pays})"
 
 
-def _times(factor: float | None) -> str:
+def times(factor: float | None) -> str:
+    """A factor as the tables show it; a dash where there is none."""
     return f"{factor:.2f}×" if factor is not None and not math.isnan(factor) else "–"

@@ -14,7 +14,7 @@ from libcst.metadata import ExpressionContext
 from unstall.optimize.source.effects import named
 from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.module import SourceModule, dotted, root
-from unstall.optimize.source.purity import binds_in_comprehensions
+from unstall.optimize.source.purity import is_of_comprehension
 
 _STATEMENTS = (
     cst.For, cst.While, cst.If, cst.Else, cst.IndentedBlock, cst.SimpleStatementLine, cst.SimpleStatementSuite,
@@ -179,11 +179,3 @@ def _is_reference(module: SourceModule, node: cst.Attribute) -> bool:
 def _is_helper(module: SourceModule, method: cst.Attribute) -> bool:
     call = module.parent(method)
     return isinstance(call, cst.Call) and call.func is method and helper(module, call) is not None
-
-
-def is_of_comprehension(module: SourceModule, node: cst.BaseExpression) -> bool:
-    """Whether a name, or what an attribute is asked of, is bound by a comprehension around it."""
-    name: cst.CSTNode = node
-    while isinstance(name, cst.Attribute):
-        name = name.value
-    return isinstance(name, cst.Name) and bool(module.bindings(name)) and binds_in_comprehensions(module, name)

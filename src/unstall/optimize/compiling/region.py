@@ -13,14 +13,14 @@ from unstall.optimize.compiling.helpers import helpers
 from unstall.optimize.compiling.language import (
     TO_LIST,
     helper,
-    is_of_comprehension,
     outer_references,
     refuse_other_than_numbers,
 )  # fmt: skip
+from unstall.optimize.source.assignment import Flow, bound_before
 from unstall.optimize.source.bindings import names_of
 from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.module import SourceModule, dotted, root
-from unstall.optimize.source.purity import names
+from unstall.optimize.source.purity import is_of_comprehension, names
 
 Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
 _COMPREHENSIONS = (cst.ListComp, cst.GeneratorExp)
@@ -75,10 +75,10 @@ class Region:
     def live_in(self) -> list[str]:
         """Those of the names that they bind which they read first, or may leave as they were."""
         self._refuse_other_scopes()
-        flow = _Flow(self.module, self.function, self.stored)
+        flow = Flow(self.module, self.function, self.stored)
         bound = flow.through(self.statements, set())
         needed = flow.early | ({*self.live_out} - bound)
-        for name in needed - self._bound_before():
+        for name in needed - bound_before(self.module, self.function, self.statements[0]):
             raise AnalysisRefused(f"line {self.module.first_line(self.statements[0])} may read {name} unbound")
         return sorted(needed)
 
@@ -88,7 +88,7 @@ class Region:
         What is read in one branch alone is read before all then, in any case.
         """
         local = {*names(self.module, [self.function.body], ExpressionContext.STORE)}
-        unbound = local - self._bound_before(loops_run=True)
+        unbound = local - bound_before(self.module, self.function, self.statements[0], loops_run=True)
         for line in self.statements:
             for node in outer_references(self.module, line, self.stored):
                 if root(node) in unbound:
@@ -117,95 +117,6 @@ class Region:
             and node.value in names_of(outer.target)
             for outer in self.module.ancestors(node)
         )  # fmt: skip
-
-    def _bound_before(self, *, loops_run: bool = False) -> set[str]:
-        """The names that are bound wherever the statements begin. ``loops_run``: if no loop before is left at once."""
-        params = self.function.params
-        bound = {param.name.value for param in (*params.params, *params.posonly_params, *params.kwonly_params)}
-        inner: cst.CSTNode = self.statements[0]
-        flow = _Flow(self.module, self.function, set(), loops_run=loops_run)
-        for outer in (*self._ancestors(), self.function):
-            if isinstance(outer, (cst.IndentedBlock,)):
-                before = outer.body[: outer.body.index(inner)]  # type: ignore[arg-type]
-                bound |= flow.through(before, set())  # type: ignore[arg-type]
-            elif isinstance(outer, cst.For) and inner is outer.body:
-                bound |= names_of(outer.target)
-            elif isinstance(outer, cst.With) and inner is outer.body:
-                bound |= _opened(outer)
-            inner = outer
-        return bound
-
-
-class _Flow:
-    """Follows statements: which names are bound after them in any case, and which are read before."""
-
-    def __init__(self, module: SourceModule, function: cst.FunctionDef, of: set[str], *, loops_run: bool = False):
-        self.module = module
-        self.of = of
-        self.loops_run = loops_run
-        self.early: set[str] = set()
-        """Those of these names that may be read unbound."""
-        self.every = {node.value for node in module.inside(function) if isinstance(node, cst.Name)}
-
-    def through(self, statements: Iterable[cst.CSTNode], bound: set[str]) -> set[str]:
-        """The names that are bound after statements before which ``bound`` are."""
-        bound = {*bound}
-        for line in statements:
-            if isinstance(line, (cst.SimpleStatementLine, cst.SimpleStatementSuite)):
-                for part in line.body:
-                    bound = self._after(part, bound)
-            elif isinstance(line, cst.If):
-                self._reads(line.test, bound)
-                other = line.orelse
-                branches = [self._body(line.body, bound)]
-                branches.append(
-                    self.through([other], bound) if isinstance(other, cst.If)
-                    else self._body(other.body, bound) if other is not None
-                    else bound
-                )  # fmt: skip
-                bound = branches[0] & branches[1]
-            elif isinstance(line, cst.For):
-                self._reads(line.iter, bound)
-                after = self._body(line.body, bound | names_of(line.target))
-                bound |= after if self.loops_run else set()
-            elif isinstance(line, cst.While):
-                self._reads(line.test, bound)
-                after = self._body(line.body, bound)
-                bound |= after if self.loops_run else set()
-            elif isinstance(line, cst.With):
-                bound = self._body(line.body, bound | _opened(line))
-        return bound
-
-    def _body(self, body: cst.BaseSuite, bound: set[str]) -> set[str]:
-        return self.through(body.body, bound) if isinstance(body, cst.IndentedBlock) else self.through([body], bound)
-
-    def _after(self, part: cst.CSTNode, bound: set[str]) -> set[str]:
-        self._reads(part, bound)
-        if isinstance(part, (cst.Return, cst.Break, cst.Continue, cst.Raise)):
-            return self.every  # nothing comes after it
-        if isinstance(part, cst.AugAssign) and isinstance(part.target, cst.Name):
-            self._read(part.target.value, bound)
-        if isinstance(part, cst.Assign):
-            return bound.union(*(names_of(target.target) for target in part.targets))
-        if isinstance(part, cst.AnnAssign) and part.value is not None:
-            return bound | names_of(part.target)
-        return bound
-
-    def _reads(self, node: cst.CSTNode, bound: set[str]) -> None:
-        for inner in self.module.inside(node) if self.of else ():
-            if not isinstance(inner, cst.Name) or self.module.context(inner) is not ExpressionContext.LOAD:
-                continue
-            if not is_of_comprehension(self.module, inner):
-                self._read(inner.value, bound)
-
-    def _read(self, name: str, bound: set[str]) -> None:
-        if name in self.of and name not in bound:
-            self.early.add(name)
-
-
-def _opened(block: cst.With) -> set[str]:
-    """The names that a ``with`` binds."""
-    return {name for item in block.items if item.asname is not None for name in names_of(item.asname.name)}
 
 
 # -------------------------------------------------------------------------- finding them

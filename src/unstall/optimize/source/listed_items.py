@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from unstall.optimize.source.assignment import bound_before
 from unstall.optimize.source.bindings import may_change_in_place, names_of
 from unstall.optimize.source.edit import Edit, edited, preceded_by, put, statement
 from unstall.optimize.source.module import SourceModule, is_reference, root
@@ -112,7 +113,7 @@ def _read(module: SourceModule, call: cst.Call, function: cst.FunctionDef) -> It
         if not _stays(module, loop, of):
             break
         steady = loop
-    is_known = steady is not None and _is_bound(module, function, steady, root(of))
+    is_known = steady is not None and root(of) in bound_before(module, function, steady)
     return ItemRead(call, of, len(indices), steady, None) if steady is not None and indices and is_known else None
 
 
@@ -159,23 +160,3 @@ def _stays(module: SourceModule, loop: Loop, of: cst.BaseExpression) -> bool:
             if (is_stored(module, node) or may_change_in_place(module, node)) and reaches:
                 return False
     return True
-
-
-def _is_bound(module: SourceModule, function: cst.FunctionDef, loop: Loop, name: str) -> bool:
-    """Whether a name is bound in any case where the loop begins: a parameter, or by a statement before."""
-    params = function.params
-    if name in {param.name.value for param in (*params.params, *params.posonly_params, *params.kwonly_params)}:
-        return True
-    inner: cst.CSTNode = loop
-    for outer in module.ancestors(loop):
-        if isinstance(outer, cst.IndentedBlock):
-            for line in outer.body[: outer.body.index(inner)]:  # type: ignore[arg-type]
-                for part in line.body if isinstance(line, cst.SimpleStatementLine) else ():
-                    if isinstance(part, cst.Assign) and any(name in names_of(each.target) for each in part.targets):
-                        return True
-        elif isinstance(outer, cst.For) and inner is outer.body and name in names_of(outer.target):
-            return True
-        if outer is function:
-            return False
-        inner = outer
-    return False

@@ -211,6 +211,14 @@ def attributes_read(module: SourceModule, nodes: Iterable[cst.CSTNode]) -> set[s
     }  # fmt: skip
 
 
+def is_of_comprehension(module: SourceModule, node: cst.BaseExpression) -> bool:
+    """Whether a name, or what an attribute is asked of, is bound by a comprehension around it."""
+    name: cst.CSTNode = node
+    while isinstance(name, cst.Attribute):
+        name = name.value
+    return isinstance(name, cst.Name) and bool(module.bindings(name)) and binds_in_comprehensions(module, name)
+
+
 def binds_in_comprehensions(module: SourceModule, name: cst.Name) -> bool:
     """Whether nothing but comprehensions binds a name where it stands; of one that nothing binds, too."""
     return all(isinstance(bound.scope, ComprehensionScope) for bound in module.bindings(name))
