@@ -65,15 +65,17 @@ format: $(READY) ## put style and formatting right
 types: $(READY) ## check types
 	$(BIN)/mypy
 
-# Tests that measure time or load run alone, after the rest. Property tests draw the same examples every time, so that a
+# Tests that measure time or load run alone, after the rest; all of them are in tests/e2e. Property tests draw the same examples every time, so that a
 # change is judged by what it changed; `make fuzz` looks for new ones. What fails is run once more
 # alone, for all to see: programs that unstall watches share their cores with others, and a fault of ours fails again.
 DAILY := not attack and not long
 BESIDE := -m "not serial and $(DAILY)" --hypothesis-profile=ci
-ALONE := -m "serial and $(DAILY)" --hypothesis-profile=ci
+ALONE := -m "serial and $(DAILY)" --hypothesis-profile=ci tests/e2e
 AGAIN := $(BIN)/python -m pytest --last-failed --last-failed-no-failures none
 # The programs of the tests write no bytecode: without any, each of them would compile unstall anew.
 COMPILE := $(BIN)/python -m compileall -q src
+# Threads that spin while they wait take the cores from the programs of the other test.
+unit quick attack long: export OMP_WAIT_POLICY := PASSIVE
 unit: $(READY) ## run the tests only (PYTEST_ARGS="-k name" to choose)
 	$(COMPILE)
 	$(BIN)/python -m pytest $(PARALLEL) $(BESIDE) $(PYTEST_ARGS) || { test $$? -eq 1; echo "unit: what failed, once more alone"; \

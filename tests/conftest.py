@@ -27,6 +27,13 @@ def pytest_configure(config):
         signal.signal(signal.SIGHUP, lambda number, frame: None)
 
 
+def pytest_collection_modifyitems(items):
+    """What runs alone is looked for in tests/e2e only: collecting all of the tests once more takes its time."""
+    lost = [item.nodeid for item in items if item.get_closest_marker("serial") and "e2e" not in item.path.parts]
+    if lost:
+        raise pytest.UsageError(f"`make test` runs serial tests of tests/e2e alone: {', '.join(lost)}")
+
+
 @pytest.fixture(autouse=True, scope="session")
 def _state(tmp_path_factory):
     """The runs that tests record are not kept among the user's."""

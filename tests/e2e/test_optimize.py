@@ -148,6 +148,7 @@ IN_MEMORY = """
 """
 
 
+@pytest.mark.long
 def test_a_quick_search_indexes_whole_batches_and_the_results_stay_to_the_bit(tmp_path):
     if not can_overlay(tmp_path):
         pytest.skip("no overlay can be had here")

@@ -243,7 +243,14 @@ def test_fewer_steps_of_a_training_that_prints_nothing_are_seen(program):
 @pytest.mark.parametrize(
     ("optimizer", "before", "after", "place", "detail"),
     [
-        ("torch.optim.SGD", "batch_size=8)", "batch_size=8, drop_last=True)", "optimizer steps", "30 instead of 40"),
+        pytest.param(
+            "torch.optim.SGD",
+            "batch_size=8)",
+            "batch_size=8, drop_last=True)",
+            "optimizer steps",
+            "30 instead of 40",
+            marks=pytest.mark.long,
+        ),
         pytest.param(
             "Descent",
             '        torch.save(model.state_dict(), "model.pt")',

@@ -49,9 +49,13 @@ ENDINGS = {
     "crash": "os.kill(os.getpid(), signal.SIGSEGV)",
     "be killed": "os.kill(os.getpid(), signal.SIGKILL)",
 }
+FURTHER = ("exit with a message", "exit nothing", "abort")
+"""Cases of what others show too."""
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize(
+    "ending", [pytest.param(name, marks=pytest.mark.long) if name in FURTHER else name for name in ENDINGS]
+)
 def test_the_program_ends_as_without_unstall(workspace, ending):
     workspace.write(
         "program.py",

@@ -229,7 +229,8 @@ def test_a_jax_function_that_is_compiled_in_every_step(workspace):
     assert any("train_step was compiled" in line for line in watched.report["verdict"]["evidence"])
 
 
-@pytest.mark.parametrize("backend, module", [pytest.param("jax", "jax", marks=pytest.mark.long), ("torch", "torch")])
+@pytest.mark.long
+@pytest.mark.parametrize("backend, module", [("jax", "jax"), ("torch", "torch")])
 def test_keras_waits_for_its_dataset(workspace, backend, module):
     needs("keras", module)
     workspace.write("program.py", KERAS_FIT)
@@ -255,7 +256,7 @@ def test_fastai_steps_its_own_optimizer_or_one_of_torchs(workspace):
     [
         ("spdl", SPDL_PIPELINE, "decode"),
         pytest.param("torchdata", NODES, "decode", marks=pytest.mark.long),
-        ("torchdata", STATEFUL, "Pairs.__getitem__"),
+        pytest.param("torchdata", STATEFUL, "Pairs.__getitem__", marks=pytest.mark.long),
     ],
     ids=["spdl", "nodes", "stateful"],
 )
@@ -311,7 +312,7 @@ GIVEN_UP = """
         net = Net()
         optimizer = torch.optim.SGD(net.parameters(), lr=1e-4)
         model = torch.compile(net, backend="eager")
-        for step in range(4000):
+        for step in range(1500):
             loss = model(torch.randn(16, 32)).square().mean()
             optimizer.zero_grad()
             loss.backward()

@@ -111,7 +111,7 @@ def test_processes_of_the_programs_own(workspace):
     assert watched.steps >= 1
 
 
-@pytest.mark.parametrize("context", ["fork", "spawn"])
+@pytest.mark.parametrize("context", [pytest.param("fork", marks=pytest.mark.long), "spawn"])
 def test_loader_workers(workspace, context):
     workspace.write("program.py", SLOW_DATASET)
     _, watched = workspace.both("program.py", "2", context)
@@ -122,6 +122,7 @@ def test_loader_workers(workspace, context):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_two_ranks_under_torchrun(workspace):
     workspace.write(
         "ddp.py",

@@ -196,6 +196,7 @@ def test_processes_that_torch_spawns(workspace):
     check_straggler(workspace.watched("train.py", free_port()))
 
 
+@pytest.mark.long
 @needs("accelerate")
 def test_accelerate(workspace):
     workspace.write("train.py", ACCELERATE)
@@ -205,6 +206,7 @@ def test_accelerate(workspace):
     check_straggler(workspace.watched("--", "accelerate", "launch", *options, "train.py"))
 
 
+@pytest.mark.long
 @needs("lightning")
 def test_lightnings_own_launcher(workspace):
     workspace.write("train.py", LIGHTNING)

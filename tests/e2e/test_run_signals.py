@@ -37,8 +37,15 @@ HANDLES = """
 """
 
 
-@pytest.mark.parametrize("group", [True, False], ids=["to the group", "to unstall alone"])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize(
+    ("number", "group"),
+    [
+        pytest.param(signal.SIGINT, True, id="SIGINT to the group"),
+        pytest.param(signal.SIGTERM, False, id="SIGTERM to unstall alone"),
+        pytest.param(signal.SIGINT, False, id="SIGINT to unstall alone", marks=pytest.mark.long),
+        pytest.param(signal.SIGTERM, True, id="SIGTERM to the group", marks=pytest.mark.long),
+    ],
+)
 def test_the_programs_own_handler_runs_once(workspace, number, group):
     workspace.write("program.py", HANDLES)
     running = workspace.start_watched("program.py", "--handle")

@@ -217,6 +217,7 @@ def test_functions_are_stubbed_or_it_is_said_why_not(workspace):
 
 
 @pytest.mark.serial
+@pytest.mark.long
 def test_workers_that_take_the_cores_are_not_mistaken_for_computation(workspace):
     workspace.write("train.py", CONTENTION)
     report = simplify(workspace, "train.py", options=["--stub", "data", "--budget", "45s"]).report

@@ -162,7 +162,7 @@ ACCUMULATION = """
         print(loss.item().hex())
 """
 
-FURTHER = ("gradient accumulation", "blocks of inference mode")
+FURTHER = ("gru", "gradient accumulation", "blocks of inference mode")
 """Cases of what others show too."""
 
 PROGRAMS = {

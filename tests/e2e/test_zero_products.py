@@ -18,9 +18,10 @@ PROGRAM = """
     class Tagger(nn.Module):
         def __init__(self):
             super().__init__()
+            width = 64 if "smooth" in sys.argv else 256  # the head is to take more time than its loss, by far
             self.embed = nn.Embedding(500, 64)
-            self.mix = nn.Linear(64, 64)
-            self.head = nn.Linear(64, 3000)
+            self.mix = nn.Linear(64, width)
+            self.head = nn.Linear(width, 3000)
             self.register_buffer("smooth", torch.eye(64).unsqueeze(-1).repeat(1, 1, 25) / 25)
 
         def forward(self, tokens):
