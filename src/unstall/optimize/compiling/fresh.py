@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from unstall.optimize.compiling.language import is_append
+from unstall.optimize.compiling.language import TO_LIST, is_append
 from unstall.optimize.compiling.region import Region
 from unstall.optimize.source.bindings import names_of
 from unstall.optimize.source.errors import AnalysisRefused
@@ -45,6 +45,8 @@ def _is_fresh(region: Region, name: str, depth: int, visited: set[str]) -> bool:
 def _is_new(region: Region, value: cst.BaseExpression, depth: int, visited: set[str]) -> bool:
     if isinstance(value, cst.Name):
         return _is_fresh(region, value.value, depth, visited)
+    if _is_listed_once(region, value):
+        return True
     if depth <= 1:
         is_slice = isinstance(value, cst.Subscript) and isinstance(value.slice[0].slice, cst.Slice)
         is_list = isinstance(value, cst.Call) and region.module.name(value) in _LISTS
@@ -55,6 +57,19 @@ def _is_new(region: Region, value: cst.BaseExpression, depth: int, visited: set[
     return isinstance(value, cst.List) and all(
         not isinstance(part.value, cst.Name) and _is_new(region, part.value, depth - 1, visited)
         for part in value.elements
+    )
+
+
+def _is_listed_once(region: Region, value: cst.BaseExpression) -> bool:
+    """Whether it is ``x.tolist()``, made once: the compiled code has one array for all such lists of ``x``."""
+    if not isinstance(value, cst.Call) or not isinstance(value.func, cst.Attribute) or value.func.attr.value != TO_LIST:
+        return False
+    code = region.module.code(value)
+    same = [node for node in region.nodes if isinstance(node, cst.Call) and region.module.code(node) == code]
+    return len(same) == 1 and not any(
+        isinstance(outer, (cst.For, cst.While, cst.CompFor, cst.ListComp, cst.GeneratorExp))
+        for outer in region.module.ancestors(value)
+        if outer in region.nodes
     )
 
 

@@ -83,7 +83,7 @@ class _CompiledLoop:
         except BaseException:
             self._put_back_all(arguments, numbers)
             raise
-        if any(numpy.may_share_memory(array, number) for array in self._arrays(result) for number in numbers):
+        if self._shares(arguments, numbers, result):
             self.kernels[key] = None  # a part of a list that was given, and no other with the same numbers
             return self._in_python(arguments)
         self._put_back_all(arguments, numbers)
@@ -144,6 +144,14 @@ class _CompiledLoop:
         if values and type(values[0]) is list:
             for inner in values:
                 yield from self._lists(inner)
+
+    def _shares(self, arguments: Any, numbers: Any, result: Any) -> bool:
+        """Whether the result has in it a part of a list that others have, or twice of one that nobody has."""
+        arrays = [*self._arrays(result)]
+        return any(
+            sum(numpy.may_share_memory(array, number) for array in arrays) > isinstance(argument, _Listed)
+            for argument, number in zip(arguments, numbers)
+        )
 
     def _arrays(self, result: Any) -> Iterator[Any]:
         """The arrays in a result."""

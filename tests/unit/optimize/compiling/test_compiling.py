@@ -142,6 +142,72 @@ def test_rows_of_a_tensor_are_those_of_its_list():
     assert len(set(agree(source, "distance < best", "nearest", points, centres))) > 1
 
 
+SPRINGS = """
+    def integrate(places, speeds, turns):
+        place, speed = {listed}
+        for _ in range(turns):
+            for i in range(len(place)):
+                speed[i] -= 0.125 * (place[i] - place[i - 1])
+            for i in range(len(place)):
+                place[i] += 0.5 * speed[i]
+        return {given}
+    """
+
+
+def test_items_are_set_in_the_list_that_is_made_of_an_array():
+    source = SPRINGS.format(listed="places.tolist(), speeds.tolist()", given="(place, speed)")
+    old, new, loop = both(source, "speed[i] -=", "integrate")
+    assert "turns" in loop.loop.__code__.co_varnames  # the outer loop
+    for places, speeds in (
+        (np.arange(5) * 0.25, torch.zeros(5)),
+        (np.arange(5), np.zeros(5)),  # integers that become floats: as documented, floats from the start, or Python's
+    ):
+        before = places.copy()
+        expected, result = old(places, speeds, 7), new(places, speeds, 7)
+        assert result == expected
+        assert (places == before).all() and not speeds.any()
+    assert None not in [*loop.kernels.values()][:1]
+
+
+def test_two_lists_of_one_array_are_two():
+    source = SPRINGS.format(listed="places.tolist(), places.tolist()", given="(place, speed)")
+    old, new, _ = both(source, "speed[i] -=", "integrate")
+    places = np.arange(5) * 0.25
+    assert new(places, None, 3) == old(places, None, 3)
+
+
+def test_a_list_that_is_made_in_each_turn_begins_anew():
+    source = """
+        def totals(values, turns):
+            total = 0.0
+            for _ in range(turns):
+                rest = values.tolist()
+                for i in range(len(rest)):
+                    rest[i] *= 0.5
+                    total += rest[i]
+            return total
+        """
+    old, new, _ = both(source, "rest[i] *=", "totals")
+    values = np.array([1.0, 3.0])
+    assert new(values, 3) == old(values, 3)
+
+
+def test_a_row_that_is_given_twice_is_one_list():
+    source = """
+        def first(table, turns):
+            rows = table.tolist()
+            for i in range(turns):
+                rows[0][0] += i
+            return rows, rows[0]
+        """
+    old, new, loop = both(source, "rows[0][0] +=", "first")
+    table = np.eye(2)
+    rows, row = new(table, 3)
+    assert (rows, row) == old(table, 3)
+    assert rows[0] is row
+    assert [*loop.kernels.values()] == [None]
+
+
 def test_cells_of_nested_lists_are_set_in_the_lists_themselves():
     source = """
         def relax(grid, size, rate):
