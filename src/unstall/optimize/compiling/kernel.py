@@ -103,6 +103,8 @@ class _Kernel:
     def _take_references(self) -> None:
         """Make a parameter of each thing that is read of outside."""
         uses: dict[str, list[cst.BaseExpression]] = defaultdict(list)
+        lists: list[str] = []
+        """Of what lists are made, once and before the loop."""
         for node in self.region.references():
             call = self._called(node, TO_LIST)
             uses[self.module.code(call or node)].append(call or node)
@@ -111,6 +113,7 @@ class _Kernel:
             of = listed.func.value if listed is not None and isinstance(listed.func, cst.Attribute) else nodes[0]
             name = fresh_name(dotted(of).rpartition(".")[2].strip("_") or "values", {*self.arguments, *self.used})
             as_numbers = listed is None and all(self._is_number(node) for node in nodes)
+            lists += [dotted(of)] * (listed is not None or as_numbers)
             self.arguments[name] = f"_Listed({self.module.code(of)})" if listed is not None or as_numbers else code
             stored = [node for node in nodes if self._is_store(node)]
             if stored:
@@ -123,6 +126,9 @@ class _Kernel:
                     self._index_lists(node)
                 if self._called(node, "append") is not None:
                     raise AnalysisRefused(f"line {self.module.first_line(node)} appends to a list made elsewhere")
+        for node in (node for nodes in uses.values() for node in nodes if self._is_store(node)):
+            if any(f"{of}.".startswith(f"{dotted(node)}.") or f"{dotted(node)}.".startswith(f"{of}.") for of in lists):
+                raise AnalysisRefused(f"line {self.module.first_line(node)} changes what lists are made of")
         self._refuse_inner_lists()
 
     def _called(self, node: cst.CSTNode, method: str) -> cst.Call | None:

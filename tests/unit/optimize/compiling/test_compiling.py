@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import textwrap
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -190,6 +191,27 @@ def test_a_list_that_is_made_in_each_turn_begins_anew():
     old, new, _ = both(source, "rest[i] *=", "totals")
     values = np.array([1.0, 3.0])
     assert new(values, 3) == old(values, 3)
+
+
+@pytest.mark.parametrize("of", ["values", "self.values"])
+def test_a_list_of_what_changes_meanwhile_is_refused(of):
+    source = textwrap.dedent(
+        f"""
+        def totals(self, values, turns):
+            total = 0.0
+            for turn in range(turns):
+                {of}[0] = 2.0 * turn
+                rest = {of}.tolist()
+                for i in range(len(rest)):
+                    total += rest[i]
+            return total
+        """
+    )
+    with pytest.raises(AnalysisRefused, match="changes what lists are made of"):
+        compiled(make_module(source), line_of(source, f"{of}[0]"))
+    old, new, _ = both(source, "total += rest[i]", "totals")  # the inner loop alone
+    mine = SimpleNamespace(values=np.ones(5))
+    assert new(mine, np.ones(5), 5) == old(SimpleNamespace(values=np.ones(5)), np.ones(5), 5) == 40.0
 
 
 def test_a_row_that_is_given_twice_is_one_list():
