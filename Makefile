@@ -65,9 +65,10 @@ format: $(READY) ## put style and formatting right
 types: $(READY) ## check types
 	$(BIN)/mypy
 
-# Tests that measure time or load run alone, after the rest; all of them are in tests/e2e. Property tests draw the same examples every time, so that a
-# change is judged by what it changed; `make fuzz` looks for new ones. What fails is run once more
-# alone, for all to see: programs that unstall watches share their cores with others, and a fault of ours fails again.
+# Tests that measure time or load run alone, after the rest; all of them are in tests/e2e. Property tests draw the same
+# examples every time, so that a change is judged by what it changed; `make fuzz` looks for new ones. What fails is run
+# once more alone, for all to see: programs that unstall watches share their cores with others, and a fault of ours
+# fails again.
 DAILY := not attack and not long
 BESIDE := -m "not serial and $(DAILY)" --hypothesis-profile=ci
 ALONE := -m "serial and $(DAILY)" --hypothesis-profile=ci tests/e2e

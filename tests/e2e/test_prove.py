@@ -240,42 +240,39 @@ def test_fewer_steps_of_a_training_that_prints_nothing_are_seen(program):
     assert proof["first_difference"] == {"kind": "counts", "place": "optimizer steps", "detail": "16 instead of 20"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("optimizer", "before", "after", "place", "detail"),
     [
-        pytest.param(
+        (
             "torch.optim.SGD",
             "batch_size=8)",
             "batch_size=8, drop_last=True)",
             "optimizer steps",
             "30 instead of 40",
-            marks=pytest.mark.long,
         ),
-        pytest.param(
+        (
             "Descent",
             '        torch.save(model.state_dict(), "model.pt")',
             '    torch.save(model.state_dict(), "model.pt")',
             "model.pt",
             "saved once instead of 10 times",
-            marks=pytest.mark.long,
         ),
-        pytest.param(
+        (
             "Descent",
             "    main()",
             "    try:\n        main()\n    finally:\n        atexit._run_exitfuncs()\n        os._exit(0)",
             "exit code",
             "0 instead of 1",
-            marks=pytest.mark.long,
         ),
-        pytest.param(
+        (
             "Descent",
             '"model.pt")',
             'os.path.join(os.path.dirname(os.path.abspath(__file__)), "model.pt"))',
             "model.pt",
             "is not written",
-            marks=pytest.mark.long,
         ),
-        pytest.param(
+        (
             "Descent",
             '        torch.save(model.state_dict(), "model.pt")',
             "        try:\n"
@@ -284,7 +281,6 @@ def test_fewer_steps_of_a_training_that_prints_nothing_are_seen(program):
             "            pass",
             "exit code",
             "0 instead of 1",
-            marks=pytest.mark.long,
         ),
     ],
 )

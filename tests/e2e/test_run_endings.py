@@ -3,6 +3,7 @@
 import signal
 
 import pytest
+from harness import further_in_long
 from programs import SLOW_DATASET
 
 MISSING = [
@@ -53,9 +54,7 @@ FURTHER = ("exit with a message", "exit nothing", "abort")
 """Cases of what others show too."""
 
 
-@pytest.mark.parametrize(
-    "ending", [pytest.param(name, marks=pytest.mark.long) if name in FURTHER else name for name in ENDINGS]
-)
+@pytest.mark.parametrize("ending", further_in_long(ENDINGS, FURTHER))
 def test_the_program_ends_as_without_unstall(workspace, ending):
     workspace.write(
         "program.py",

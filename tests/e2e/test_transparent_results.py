@@ -5,6 +5,7 @@ program's memory looked at, stacks sampled.
 """
 
 import pytest
+from harness import further_in_long
 
 CNN = """
     import torch
@@ -176,9 +177,7 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.long) if name in FURTHER else name for name in PROGRAMS]
-)
+@pytest.mark.parametrize("name", further_in_long(PROGRAMS, FURTHER))
 def test_same_seed_same_losses(workspace, name):
     workspace.write("program.py", PROGRAMS[name])
     _, watched = workspace.both("program.py")

@@ -233,6 +233,11 @@ def assert_same(plain, watched):
     assert watched.status == plain.status
 
 
+def further_in_long(names, further):
+    """Parameters of a test: ``make test`` leaves out those of ``further``, cases of what others show too."""
+    return [pytest.param(name, marks=pytest.mark.long) if name in further else name for name in names]
+
+
 def can_overlay(folder):
     """Whether programs can be run on an overlay here."""
     from unstall.sandbox import SandboxError, open_sandbox

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from unstall.optimize.compiling.language import TO_LIST, is_append
+from unstall.optimize.compiling.language import is_append, is_listed
 from unstall.optimize.compiling.region import Region
 from unstall.optimize.source.bindings import names_of
 from unstall.optimize.source.errors import AnalysisRefused
@@ -62,10 +62,10 @@ def _is_new(region: Region, value: cst.BaseExpression, depth: int, visited: set[
 
 def _is_listed_once(region: Region, value: cst.BaseExpression) -> bool:
     """Whether it is ``x.tolist()``, made once: the compiled code has one array for all such lists of ``x``."""
-    if not isinstance(value, cst.Call) or not isinstance(value.func, cst.Attribute) or value.func.attr.value != TO_LIST:
+    if not is_listed(value):
         return False
     code = region.module.code(value)
-    same = [node for node in region.nodes if isinstance(node, cst.Call) and region.module.code(node) == code]
+    same = [node for node in region.nodes if is_listed(node) and region.module.code(node) == code]
     return len(same) == 1 and not any(
         isinstance(outer, (cst.For, cst.While, cst.CompFor, cst.ListComp, cst.GeneratorExp))
         for outer in region.module.ancestors(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 
 import libcst as cst
 
@@ -61,6 +62,8 @@ class _Kernel:
         self.edits: dict[cst.CSTNode, Edit] = {}
         self.lifted: dict[cst.FunctionDef, str] = {}
         """The methods that it calls, and their names as functions."""
+        self.listed: list[str] = []
+        """What is passed as a list, made once and before the loop."""
         self.changed: set[str] = set()
         self.written: set[str] = set()
         self._lift_methods()
@@ -103,8 +106,6 @@ class _Kernel:
     def _take_references(self) -> None:
         """Make a parameter of each thing that is read of outside."""
         uses: dict[str, list[cst.BaseExpression]] = defaultdict(list)
-        lists: list[str] = []
-        """Of what lists are made, once and before the loop."""
         for node in self.region.references():
             call = self._called(node, TO_LIST)
             uses[self.module.code(call or node)].append(call or node)
@@ -113,8 +114,10 @@ class _Kernel:
             of = listed.func.value if listed is not None and isinstance(listed.func, cst.Attribute) else nodes[0]
             name = fresh_name(dotted(of).rpartition(".")[2].strip("_") or "values", {*self.arguments, *self.used})
             as_numbers = listed is None and all(self._is_number(node) for node in nodes)
-            lists += [dotted(of)] * (listed is not None or as_numbers)
-            self.arguments[name] = f"_Listed({self.module.code(of)})" if listed is not None or as_numbers else code
+            if listed is not None or as_numbers:
+                self.listed.append(dotted(of))
+                code = f"_Listed({self.module.code(of)})"
+            self.arguments[name] = code
             stored = [node for node in nodes if self._is_store(node)]
             if stored:
                 self.changed.add(name)
@@ -126,9 +129,7 @@ class _Kernel:
                     self._index_lists(node)
                 if self._called(node, "append") is not None:
                     raise AnalysisRefused(f"line {self.module.first_line(node)} appends to a list made elsewhere")
-        for node in (node for nodes in uses.values() for node in nodes if self._is_store(node)):
-            if any(f"{of}.".startswith(f"{dotted(node)}.") or f"{dotted(node)}.".startswith(f"{of}.") for of in lists):
-                raise AnalysisRefused(f"line {self.module.first_line(node)} changes what lists are made of")
+        self._refuse_changed_lists(node for nodes in uses.values() for node in nodes if self._is_store(node))
         self._refuse_inner_lists()
 
     def _called(self, node: cst.CSTNode, method: str) -> cst.Call | None:
@@ -170,6 +171,14 @@ class _Kernel:
     def _is_store(self, node: cst.CSTNode) -> bool:
         item = self._item(node)
         return item is not node and is_stored(self.module, item)
+
+    def _refuse_changed_lists(self, stored: Iterable[cst.BaseExpression]) -> None:
+        """Refuse to change what a list is made of: the compiled code has it as it was at the beginning."""
+        for node in stored:
+            for of in self.listed:
+                ends = sorted((f"{dotted(node)}.", f"{of}."), key=len)
+                if ends[1].startswith(ends[0]):  # the same, or a part of it
+                    raise AnalysisRefused(f"line {self.module.first_line(node)} changes what lists are made of")
 
     def _refuse_inner_lists(self) -> None:
         """Refuse lists and numbers that are made of what is no argument."""

@@ -114,6 +114,11 @@ def is_append(node: cst.CSTNode | None) -> bool:
     return isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value in _METHODS
 
 
+def is_listed(node: cst.CSTNode) -> bool:
+    """Whether it is a call that makes a list of an array or a tensor: ``x.tolist()``."""
+    return isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.func.attr.value == TO_LIST
+
+
 def _refused_call(module: SourceModule, call: cst.Call) -> str | None:
     name = module.name(call)
     if name == "builtins.round" and len(call.args) > 1:

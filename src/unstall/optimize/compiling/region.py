@@ -11,8 +11,8 @@ from libcst.metadata import ExpressionContext
 
 from unstall.optimize.compiling.helpers import helpers
 from unstall.optimize.compiling.language import (
-    TO_LIST,
     helper,
+    is_listed,
     outer_references,
     refuse_other_than_numbers,
 )  # fmt: skip
@@ -235,9 +235,7 @@ def _is_new(module: SourceModule, value: cst.BaseExpression) -> bool:
     if isinstance(value, cst.BinaryOperation):
         return isinstance(value.left, cst.List)
     if isinstance(value, cst.Call):
-        is_list = (
-            isinstance(value.func, cst.Attribute) and value.func.attr.value == TO_LIST and dotted(value.func.value)
-        )
+        is_list = is_listed(value) and dotted(value.func.value)  # type: ignore[attr-defined]
         return bool(is_list) or module.name(value) in (
             "builtins.list",
             "builtins.sorted",

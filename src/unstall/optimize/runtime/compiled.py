@@ -148,10 +148,11 @@ class _CompiledLoop:
     def _shares(self, arguments: Any, numbers: Any, result: Any) -> bool:
         """Whether the result has in it a part of a list that others have, or twice of one that nobody has."""
         arrays = [*self._arrays(result)]
-        return any(
-            sum(numpy.may_share_memory(array, number) for array in arrays) > isinstance(argument, _Listed)
-            for argument, number in zip(arguments, numbers)
-        )
+        for argument, number in zip(arguments, numbers):
+            allowed = 1 if isinstance(argument, _Listed) else 0
+            if sum(numpy.may_share_memory(array, number) for array in arrays) > allowed:
+                return True
+        return False
 
     def _arrays(self, result: Any) -> Iterator[Any]:
         """The arrays in a result."""
