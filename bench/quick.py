@@ -1,7 +1,7 @@
 """How long `unstall optimize --quick` takes to its first kept change, on programs that nothing was tuned on.
 
     make quick-bench                                         those of bench/heldout, and the table in docs/optimize.md
-    python bench/quick.py --only cart_physics,pair_loss      any of bench/heldout and tests/zoo
+    python bench/quick.py --only lidar_course,pair_loss      any of bench/heldout and tests/zoo
 
 The command runs as a person would type it, with its own budget of one minute; the time is that of the command, to its
 end. What it keeps is measured again as bench/optimize.py does it, next to the twin that an expert wrote.

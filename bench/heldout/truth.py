@@ -44,7 +44,7 @@ CASES: tuple[Case, ...] = (
         free=True,
     ),
     case("best_weights", "callback-bound/checkpoint", "Best.keep", also_culprits=("Best.consider",), free=True),
-    case("cart_physics", "environment-bound/env", "Chain.integrate", also_culprits=("Chain.step",), free=True),
+    case("lidar_course", "environment-bound/env", "Course.scan", also_culprits=("Course.step",), free=True),
     case(
         "replay_rows",
         "host-bound/preprocess",

@@ -113,6 +113,7 @@ CASES: tuple[Case, ...] = (
         "HeatPlate.diffuse",
         also_culprits=("HeatPlate.step",),
     ),
+    case("cart_physics", "environment-bound/env", "Chain.integrate", also_culprits=("Chain.step",), free=True),
     case(
         "single_env",
         "environment-bound/batching",

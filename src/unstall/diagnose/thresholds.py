@@ -194,7 +194,7 @@ NORMAL_95 = Threshold(1.96, "standard deviations of a normal distribution on eit
 LEAST_REST = Threshold(0.001, "share of a step that is left at least: a ceiling of a thousand is as good as unknown")
 MOVED = Threshold(0.1, "of a phase's time that samples moved into it or out of it: with less, timers tell its share")
 NARROW = Threshold(1.5, "upper over lower end of an interval up to which a figure decides what to do first: high")
-WIDE = Threshold(3.0, "upper over lower end from which on a figure says little but that there is something: low")
+WIDE = Threshold(2.5, "upper over lower end from which on a figure says little but that there is something: low")
 PRECISION_COST = Threshold(0.5, "of the model's time in float64 that float32 saves: half the bytes, twice the lanes")
 READ_AHEAD = Threshold(
     0.4, "share of a wait by which a prediction of more workers may be off: they share memory and disk"
