@@ -13,10 +13,13 @@ class Load:
     def __init__(self) -> None:
         self.busy, self.own = self._now()
 
-    def of_others(self, seconds: float) -> float:
-        """Cores that others took, mean over these seconds; orphans that were killed count as others."""
+    def of_others(self, seconds: float, forked_s: float = 0.0) -> float:
+        """Cores that others took, mean over these seconds; orphans that were killed count as others.
+
+        ``forked_s``: core-seconds of processes that are ours and no children of this one.
+        """
         busy, own = self._now()
-        return max(0.0, (busy - self.busy) - (own - self.own)) / max(seconds, 1e-9)
+        return max(0.0, (busy - self.busy) - (own - self.own) - forked_s) / max(seconds, 1e-9)
 
     @staticmethod
     def _now() -> tuple[float, float]:

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from statistics import median, stdev
 from typing import Any
 
@@ -100,13 +101,13 @@ class PairedRuns:
         return sum(runs) / len(runs)
 
 
-def time_variant(runner: TrialRunner, variant: Variant, window: TimedWindow) -> TimedRun:
+def time_variant(runner: TrialRunner, variant: Variant, window: TimedWindow, *, ordinarily: bool = False) -> TimedRun:
     """Run one variant and read its clock. Raises TrialFailed."""
     timeout = START_S + (window.seconds or 20.0) * STEPS_PATIENCE
-    run = runner.run(variant, window.plan(), timeout=timeout)
+    run = runner.run(variant, window.plan(), timeout=timeout, ordinarily=ordinarily)
     for _ in range(TIMED_ATTEMPTS - 1):
         if run.suspended_s:
-            run = runner.run(variant, window.plan(), timeout=timeout)
+            run = runner.run(variant, window.plan(), timeout=timeout, ordinarily=ordinarily)
     return timed(run, window)
 
 
@@ -151,22 +152,24 @@ def compare(
     pairs: int = MOST_PAIRS,
     limit_s: float = math.inf,
     earlier: PairedRuns | None = None,
+    ordinarily: bool = False,
 ) -> PairedRuns:
     """Run two variants in pairs, A B, B A, A B, ..., until ``enough`` says so. Raises TrialFailed for either.
 
     ``limit_s``: after this time no other pair is begun, but three are run if two do not decide. ``earlier``: a
-    comparison to continue; ``pairs`` counts the new ones.
+    comparison to continue; ``pairs`` counts the new ones. ``ordinarily``: no run is a fork.
     """
     comparison = PairedRuns(list(earlier.pairs) if earlier else [])
     pairs += len(comparison.pairs)
     began = time.monotonic()
     while len(comparison.pairs) < pairs:
+        time_one = partial(time_variant, runner, window=window, ordinarily=ordinarily)
         if len(comparison.pairs) % 2:
-            b = time_variant(runner, changed, window)
-            a = time_variant(runner, base, window)
+            b = time_one(changed)
+            a = time_one(base)
         else:
-            a = time_variant(runner, base, window)
-            b = time_variant(runner, changed, window)
+            a = time_one(base)
+            b = time_one(changed)
         comparison.pairs.append((a, b))
         over_time = len(comparison.pairs) >= FAIR_PAIRS and time.monotonic() - began > limit_s
         if over_time or (len(comparison.pairs) >= LEAST_PAIRS and enough(comparison)):

@@ -79,6 +79,8 @@ def diagnose(runner: TrialRunner, program: Program, variant: Variant, *, seconds
     )
     started = datetime.now(timezone.utc)
     outcome = launcher.launch_trial(words, folder, options, _Stop(seconds))
+    if (folder / "probe.jsonl").exists():  # it has imported torch, and will again
+        runner.use_forks()
     directory = RunDir(folder.name, folder, None)
     recorded = make_report(list(program.words), directory, started, outcome)
     report, measured = recorded.report, recorded.measured

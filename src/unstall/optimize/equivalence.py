@@ -39,16 +39,18 @@ def observe(
     *,
     check: Mapping[str, Any] | None = None,
     perturbed: int | None = None,
+    ordinarily: bool = False,
 ) -> list[ObservedTensor]:
     """Run the first steps of a variant and read what they computed. Raises Unobservable.
 
     ``check``: for the child's part of that name, which proves that what the variant keeps or remembers may be kept.
     ``perturbed``: the seed by which weights and inputs are off by one unit in the last place; None for as they are.
+    ``ordinarily``: not as a fork.
     """
     plan = {**TimedWindow(kind, 0, steps).plan(), "seed": {"seed": _SEED}, "observe": {}, "check": check}
     if perturbed is not None:
         plan["perturb"] = {"seed": perturbed}
-    run = runner.run(variant, plan, timeout=thresholds.COMPARED_S)
+    run = runner.run(variant, plan, timeout=thresholds.COMPARED_S, ordinarily=ordinarily)
     mismatch = run.folder / "mismatch.txt"
     if mismatch.exists():
         raise Unobservable(mismatch.read_text().strip())
@@ -82,8 +84,11 @@ def read(path: Path) -> Iterator[ObservedTensor]:
 class Reference:
     """What changed programs are compared with; :meth:`observe` runs it, then :meth:`judge` compares."""
 
-    def __init__(self, observe: Callable[..., list[ObservedTensor]]):
-        self.observe_variant = observe
+    def __init__(
+        self, observe: Callable[..., list[ObservedTensor]], distrust_forks: Callable[[], bool] = lambda: False
+    ):
+        """``distrust_forks``: start no program as a fork any more; whether any was."""
+        self.observe_variant, self.distrust_forks = observe, distrust_forks
         self.kind = ""
         self.variant = Variant()
         """The original; once a change is kept that is more than rounding, the program with it."""
@@ -99,26 +104,41 @@ class Reference:
         """Run the original twice: what it computes, and whether it agrees with itself. Raises TrialFailed.
 
         ``trains``: it has an optimizer. Where the first steps of another kind show no loss, as it plays for a while
-        before it learns, the optimizer's are compared.
+        before it learns, the optimizer's are compared. The first run is a process of its own and the second a fork,
+        where programs are forked: only if both compute the same, other runs are forks, too.
         """
         self.kind, self.steps = kind, max(steps, thresholds.COMPARED_STEPS)
         try:
             self.runs = [self._first_run(trains=trains)]
-            self.runs.append(self.observe_variant(self.variant, self.kind, self.steps))
+            self.runs.append(self._second_run())
         except Unobservable as error:
             raise TrialFailed(f"what the program computes could not be observed: {error}") from error
 
+    def _second_run(self) -> Sequence[ObservedTensor]:
+        try:
+            run = self.observe_variant(self.variant, self.kind, self.steps)
+        except Unobservable:
+            if not self.distrust_forks():
+                raise
+        else:
+            if _agree(self.runs[0], run) or not self.distrust_forks():
+                return run
+        return self._ordinary_run(self.kind)
+
+    def _ordinary_run(self, kind: str) -> Sequence[ObservedTensor]:
+        return self.observe_variant(self.variant, kind, self.steps, ordinarily=True)
+
     def _first_run(self, *, trains: bool) -> Sequence[ObservedTensor]:
         if not trains or self.kind == OPTIMIZER.name:
-            return self.observe_variant(self.variant, self.kind, self.steps)
+            return self._ordinary_run(self.kind)
         seen: Sequence[ObservedTensor] = ()
         with suppress(NothingSeen):
-            seen = self.observe_variant(self.variant, self.kind, self.steps)
+            seen = self._ordinary_run(self.kind)
         if any(tensor.what.startswith("loss") for tensor in seen):
             return seen
         self.plays_first = not seen
         try:
-            run = self.observe_variant(self.variant, OPTIMIZER.name, self.steps)
+            run = self._ordinary_run(OPTIMIZER.name)
         except Unobservable:  # its first step of the optimizer takes too long to come
             if not seen:
                 raise

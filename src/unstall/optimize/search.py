@@ -39,7 +39,7 @@ from unstall.optimize.thresholds import (
     TOTAL_SHARE,
     TRIAL_SHARE,
 )
-from unstall.optimize.trial_runner import TrialNotPossible, Trials, Variant
+from unstall.optimize.trial_runner import TrialNotPossible, TrialRunner, Trials, Variant
 from unstall.optimize.windows import steps_to_compare, window_of
 from unstall.records.remedies import RemedyStatus
 from unstall.text.units import percent
@@ -59,7 +59,7 @@ def search(
     return Search(
         diagnose=partial(trials.do, diagnosis.diagnose, program, seconds=seconds),
         compare=partial(trials.do, comparison.compare),
-        reference=Reference(partial(trials.do, observe)),
+        reference=Reference(partial(trials.do, observe), distrust_forks=partial(trials.do, TrialRunner.stop_forking)),
         remedies=all_remedies(),
         clock=lambda: time.monotonic() - trials.suspended_s,
         options=options,
@@ -356,7 +356,7 @@ class Search:
     # ------------------------------------------------------------------ the last comparison
 
     def _compare_with_original(self, result: Result) -> None:
-        """The original and the changed program in turns, with nothing but a clock in them."""
+        """The original and the changed program in turns, each a process of its own, with nothing but a clock in it."""
         window = self._window(result, result.first, result.kept[0].proposal)
         if window.steps is not None:
             original_s = min(TOTAL_ORIGINAL_S, self.budget.reserve_s * TOTAL_SHARE)
@@ -365,8 +365,9 @@ class Search:
             window = replace(window, steps=steps)
         try:
             trial = self.compare(
-                Variant(), result.best, window, enough=_is_narrow, pairs=TOTAL_PAIRS, limit_s=self.budget.reserve_s / 2
-            )
+                Variant(), result.best, window, enough=_is_narrow, pairs=TOTAL_PAIRS,
+                limit_s=self.budget.reserve_s / 2, ordinarily=True,
+            )  # fmt: skip
         except TrialFailed as error:
             result.notes.append(f"the last comparison failed: {error}")
             return

@@ -98,6 +98,9 @@ LARGE_GAIN: Annotated[Factor, "as fast at least: so much that one fresh pair is 
 LEAST_TRIAL_S: Annotated[Seconds, "for the pairs of a trial: in less, slow programs would come to no verdict"] = 40.0
 TRIAL_SHARE: Annotated[Share, "of the budget, for the pairs of one trial: others are to have their turn"] = 1 / 8
 START_S: Annotated[Seconds, "for imports and set-up, beyond what the steps themselves should take"] = 90.0
+FORK_SERVER_START_S: Annotated[
+    Seconds, "until a process that imports torch, to be forked, is given up: a cold disk takes a minute"
+] = 90.0
 STEPS_PATIENCE: Annotated[Factor, "as long as the steps should take: a change may make them slower"] = 4.0
 TIMED_ATTEMPTS: Annotated[Runs, "when each was suspended in between: a laptop sleeps seldom"] = 3
 SUSPENDED_S: Annotated[Seconds, "between two looks, which are a twentieth of a second apart: the machine slept"] = 2.0

@@ -1,4 +1,4 @@
-"""Run variants of the user's program: fresh processes, each in the sandbox.
+"""Run variants of the user's program: processes of their own, each in the sandbox.
 
 A changed file is written in its own place inside the sandbox, so a trial runs exactly what the patch would give, and
 loader workers, ranks and sub-processes see it too; outside, the user's tree stays as it is.
@@ -6,6 +6,7 @@ loader workers, ranks and sub-processes see it too; outside, the user's tree sta
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -23,6 +24,7 @@ from unstall.benchmark.load import Load
 from unstall.child import trial
 from unstall.child.trial.sealing import sealed
 from unstall.environment import CHILD, PLAN, RUN_DIR
+from unstall.optimize.fork_server import UNFIT, ForkedProcess, ForkServer, ForkServerEnded, can_fork
 from unstall.optimize.source.files import Sources
 from unstall.optimize.thresholds import STOP_PATIENCE_S, SUSPENDED_S
 
@@ -102,32 +104,77 @@ class TrialRunner:
         self.count = 0
         self.suspended_s = 0.0
         """Seconds that the machine was suspended, in all runs so far."""
+        self.forks: ForkServer | None = None
+        self.may_fork = sandbox.force == "overlay" and can_fork(line)
+        """Whether trials may be forks of a process that has imported torch."""
 
     def do(self, function: Callable[..., T], *arguments: Any, **options: Any) -> T:
         """Call a function with this runner first, as :class:`Trials` has it."""
         return function(self, *arguments, **options)
 
-    def run(self, variant: Variant, plan: Mapping[str, Any], *, timeout: float) -> TrialRun:
-        """Start the program under a plan for its child side, and wait until it ends or the time is up."""
+    def use_forks(self) -> None:
+        """Start later trials as forks of a process that has imported torch, where that makes no difference."""
+        if self.may_fork and self.forks is None:
+            self.forks = ForkServer(self.line[0], self._around({"PYTHONHASHSEED": HASH_SEED, **os.environ}))
+
+    def stop_forking(self) -> bool:
+        """Start no trial as a fork any more; whether any would have been."""
+        self.may_fork = False
+        forks, self.forks = self.forks, None
+        if forks is not None:
+            forks.close()
+        return forks is not None
+
+    def run(self, variant: Variant, plan: Mapping[str, Any], *, timeout: float, ordinarily: bool = False) -> TrialRun:
+        """Start the program under a plan for its child side, and wait until it ends or the time is up.
+
+        ``ordinarily``: not as a fork, whether or not it could be one.
+        """
+        forks = None if ordinarily else self.forks
+        run = self._run(variant, plan, timeout, forks)
+        if forks is not None and (run.folder / UNFIT).exists():
+            self.stop_forking()
+            run = self._run(variant, plan, timeout, None)
+        return run
+
+    def _run(self, variant: Variant, plan: Mapping[str, Any], timeout: float, forks: ForkServer | None) -> TrialRun:
         folder = self.make_folder()
-        words = self.sandbox.command(self.words(variant, folder))
         env = self.environment(folder, {**plan, "settings": dict(variant.settings)})
+        if forks is not None:
+            with contextlib.suppress(ForkServerEnded):
+                forks.wait_until_ready()
         began, load, suspended = time.monotonic(), Load(), self.suspended_s
-        with open(folder / "output.txt", "wb") as output:
-            process = subprocess.Popen(
-                words, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
-            )
-            try:
-                timed_out = self._wait(process, folder, began + timeout)
-            except BaseException:  # Ctrl-C: nobody waits for it any more
-                end_tree(process, patience_s=0.0)
-                raise
-            end_tree(process)
+        process: Any = self._start(variant, env, folder, forks)
+        try:
+            timed_out = self._wait(process, folder, began + timeout)
+        except BaseException:  # Ctrl-C: nobody waits for it any more
+            end_tree(process, patience_s=0.0)
+            raise
+        end_tree(process)
         seconds = time.monotonic() - began
         tail = (folder / "output.txt").read_bytes()[-_TAIL:].decode(errors="replace")
-        return TrialRun(
-            folder, process.returncode, seconds, timed_out, tail, self.suspended_s - suspended, load.of_others(seconds)
-        )
+        forked_s = process.cpu_s if isinstance(process, ForkedProcess) else 0.0
+        others = load.of_others(seconds, forked_s)
+        return TrialRun(folder, process.returncode, seconds, timed_out, tail, self.suspended_s - suspended, others)
+
+    def _start(
+        self, variant: Variant, env: Mapping[str, str], folder: Path, forks: ForkServer | None
+    ) -> subprocess.Popen[bytes] | ForkedProcess:
+        with open(folder / "output.txt", "wb") as output:
+            if forks is not None:
+                self.sandbox.command(self.line)
+                manifest = manifest_of(variant.files, folder, self.sandbox)
+                try:
+                    return forks.fork(
+                        {
+                            "words": self.line, "env": env, "folder": str(folder), "output": output.name,
+                            "layer": self.sandbox.plan, "manifest": manifest,
+                        }
+                    )  # fmt: skip
+                except ForkServerEnded:
+                    self.stop_forking()
+            words = self.sandbox.command(self.words(variant, folder))
+            return subprocess.Popen(words, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
 
     def words(self, variant: Variant, folder: Path) -> list[str]:
         """The command line that puts the variant's sources in place and becomes the program."""
@@ -135,8 +182,10 @@ class TrialRunner:
 
     def environment(self, folder: Path, plan: Mapping[str, Any]) -> dict[str, str]:
         """The program's environment; what torch.compile makes would be lost with the sandbox, and is kept."""
-        compiler_cache = {"TORCHINDUCTOR_CACHE_DIR": str(self.folder / "inductor")}
-        return trial_environment(self.sandbox, folder, plan, {**compiler_cache, **os.environ})
+        return trial_environment(self.sandbox, folder, plan, self._around(os.environ))
+
+    def _around(self, env: Mapping[str, str]) -> dict[str, str]:
+        return {"TORCHINDUCTOR_CACHE_DIR": str(self.folder / "inductor"), **env}
 
     def make_folder(self) -> Path:
         self.count += 1
@@ -144,7 +193,7 @@ class TrialRunner:
         folder.mkdir()
         return folder
 
-    def _wait(self, process: subprocess.Popen[bytes], folder: Path, deadline: float) -> bool:
+    def _wait(self, process: subprocess.Popen[bytes] | ForkedProcess, folder: Path, deadline: float) -> bool:
         """Wait for the end; a program that ignores the clock's stop is ended after a while. True when time ran out."""
         written: float | None = None
         last = time.monotonic()
@@ -169,12 +218,21 @@ def with_files(files: Mapping[Path, bytes | None], line: Sequence[str], folder: 
 
     ``folder`` takes the new contents. Raises TrialNotPossible where the files would be changed for real.
     """
+    manifest = manifest_of(files, folder, sandbox)
+    return [sys.executable, "-I", "-S", str(_PUT_SOURCES), manifest, *line] if manifest else list(line)
+
+
+def manifest_of(files: Mapping[Path, bytes | None], folder: Path, sandbox: Sandbox) -> str | None:
+    """The file that tells put_sources what to put where; None where there is nothing.
+
+    ``folder`` takes it, and the new contents. Raises TrialNotPossible where the files would be changed for real.
+    """
     if not files:
-        return list(line)
+        return None
     if sandbox.force != "overlay":
         raise TrialNotPossible(f"changes to the source cannot be tried here: {sandbox.note}")
     (folder / "manifest.json").write_text(json.dumps(write_files(files, folder)))
-    return [sys.executable, "-I", "-S", str(_PUT_SOURCES), str(folder / "manifest.json"), *line]
+    return str(folder / "manifest.json")
 
 
 def write_files(files: Mapping[Path, bytes | None], folder: Path) -> list[tuple[str, str | None]]:
@@ -213,7 +271,7 @@ class TrialNotPossible(Exception):
     """A trial cannot be run here; the message says why."""
 
 
-def end_tree(process: subprocess.Popen[bytes], patience_s: float = 3.0) -> None:
+def end_tree(process: subprocess.Popen[bytes] | ForkedProcess, patience_s: float = 3.0) -> None:
     """End a process and everything it started; ``patience_s``: how long it may take for its own end."""
     try:
         family = psutil.Process(process.pid).children(recursive=True)

@@ -135,7 +135,11 @@ def open_trials(
         leftovers.claimed(lambda: Path(tempfile.mkdtemp(prefix=_FOLDER))) as folder,
         open_sandbox(sandbox, folder, on_message) as box,
     ):
-        yield TrialRunner(line, folder, box)
+        runner = TrialRunner(line, folder, box)
+        try:
+            yield runner
+        finally:
+            runner.stop_forking()
 
 
 def apply(optimized: Optimized) -> list[tuple[Path, Path | None]]:

@@ -94,6 +94,11 @@ class Sandbox:
         """The words before the program's own in :meth:`command`: none under the guard."""
         return () if self._overlays is None else self._overlays.entrance
 
+    @property
+    def plan(self) -> str | None:
+        """The file that says how to enter an overlay, as enter.py reads it; None under the guard."""
+        return None if self._overlays is None else self._overlays.entrance[-1]
+
     def environment(self, env: Mapping[str, str]) -> dict[str, str]:
         """The child's environment: ``env``, the sandbox's bootstrap first on PYTHONPATH, trackers offline."""
         inside = dict(env)

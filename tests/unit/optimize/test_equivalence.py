@@ -19,7 +19,7 @@ class Runs:
     def __init__(self, **losses):
         self.losses, self.made = losses, []
 
-    def observe(self, variant, kind, steps, *, check=None, perturbed=None):
+    def observe(self, variant, kind, steps, *, check=None, perturbed=None, ordinarily=False):
         name = variant.settings.get("name", "original")
         self.made.append((name, perturbed))
         if name not in self.losses:
@@ -76,7 +76,7 @@ class Playing(Runs):
         super().__init__()
         self.shown = shown
 
-    def observe(self, variant, kind, steps, *, check=None, perturbed=None):
+    def observe(self, variant, kind, steps, *, check=None, perturbed=None, ordinarily=False):
         self.made.append(kind)
         shown = self.shown.get(kind, "too long")
         if shown == "nothing":

@@ -78,7 +78,7 @@ class World(Remedy):
             for name in self.effects if name not in done
         ]  # fmt: skip
 
-    def compare(self, base, changed, window, *, enough, pairs=5, limit_s=0.0, earlier=None):
+    def compare(self, base, changed, window, *, enough, pairs=5, limit_s=0.0, earlier=None, ordinarily=False):
         self.now += self.takes_s
         found = PairedRuns(list(earlier.pairs) if earlier else [])
         for _ in range(pairs):
@@ -92,7 +92,7 @@ class World(Remedy):
                 break
         return found
 
-    def observe(self, variant, kind, steps, *, check=None, perturbed=None):
+    def observe(self, variant, kind, steps, *, check=None, perturbed=None, ordinarily=False):
         text = "".join(self.effects[name][1] for name in self.changes(variant))
         if text == "unseen":
             raise Unobservable("exit code 3")

@@ -59,14 +59,19 @@ def _chain_sitecustomize(folder: str) -> None:
     import sitecustomize  # type: ignore[import-not-found]  # noqa: F401
 
 
-def _start_up(folder: str) -> None:
-    """What the environment asks for, and then the sitecustomize of somebody else."""
+def start_parts(folder: str) -> None:
+    """Start what the environment asks for."""
     sandbox, recording = os.environ.get("UNSTALL_SANDBOX"), os.environ.get("UNSTALL_RUN_DIR")
     if sandbox:
         start(folder, "unstall.child.sandbox.start", os.path.join(sandbox, "notes", f"refused-{os.getpid()}.txt"))
     if recording:
         errors = os.path.join(recording, "bootstrap-error.txt")
         start(folder, os.environ.get("UNSTALL_CHILD", "unstall.child.main"), errors)
+
+
+def _start_up(folder: str) -> None:
+    """What the environment asks for, and then the sitecustomize of somebody else."""
+    start_parts(folder)
     _chain_sitecustomize(folder)
 
 
