@@ -81,7 +81,8 @@ class Session:
         self._count_steps(now)
         if self.sampler is not None:
             self._drop_stale_samples(self.sampler)
-            self.sampler.enabled = self.steps > WARM_UP_STEPS or now - self.began > NO_STEP_YET_S
+            in_loop = self.steps > WARM_UP_STEPS or now - self.began > NO_STEP_YET_S
+            self.sampler.enabled = in_loop and not self._lacks_clean_steps(self.sampler)
             self.sampler.in_pause = self.stands_still(now)
             self.sampler.poll(now)
             self._drop_stale_samples(self.sampler)
@@ -212,6 +213,10 @@ class Session:
             self._satisfied_at = now
         sampled = self.sampler is None or self.sampler.enough(SAMPLES_WANTED)
         return sampled or now - self._satisfied_at > SAMPLES_PATIENCE_S
+
+    def _lacks_clean_steps(self, sampler: Sampler) -> bool:
+        """Whether only steps are missing in which nobody looks: a further window would cost some of them."""
+        return self.wanted is not None and self.steps >= self.wanted and sampler.enough(SAMPLES_WANTED)
 
     def _reserve(self) -> int:
         """Steps beyond those wanted that the report may leave out: warm-up, and the edges of each window."""

@@ -46,18 +46,22 @@ def can_fork(line: Sequence[str]) -> bool:
 class ForkServer:
     """One process that forks, in the place of interpreters that start."""
 
-    def __init__(self, python: str, env: Mapping[str, str]):
+    def __init__(self, process: subprocess.Popen[bytes], channel: socket.socket):
+        self.process, self.channel = process, channel
+        self.is_ready = False
+        self.unread = b""
+
+    @classmethod
+    def begin(cls, python: str, env: Mapping[str, str]) -> ForkServer:
         """Begin to start it; the first fork waits until that is done. ``env``: the program's own environment."""
-        self.socket, theirs = socket.socketpair()
-        script = str(Path(fork_server.__file__))
+        ours, theirs = socket.socketpair()
         with theirs:
-            self.process = subprocess.Popen(
-                [python, script, str(theirs.fileno()), *_PRELOADED],
+            process = subprocess.Popen(
+                [python, fork_server.__file__, str(theirs.fileno()), *_PRELOADED],
                 env=dict(env), pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             )  # fmt: skip
-        self.is_ready = False
-        self.unread = b""
+        return cls(process, ours)
 
     def wait_until_ready(self) -> None:
         """Wait until it has imported all that it is to import. Raises ForkServerEnded."""
@@ -69,7 +73,7 @@ class ForkServer:
         """A new process, as fork_server.Request has it. Raises ForkServerEnded."""
         self.wait_until_ready()
         try:
-            self.socket.sendall(json.dumps(dict(request)).encode() + b"\n")
+            self.channel.sendall(json.dumps(dict(request)).encode() + b"\n")
         except OSError as error:
             raise ForkServerEnded(str(error)) from None
         pid = self.line(FORK_SERVER_START_S)
@@ -81,10 +85,13 @@ class ForkServer:
         """The next line that it has written; None while there is none. Raises ForkServerEnded."""
         deadline = time.monotonic() + timeout
         while b"\n" not in self.unread:
-            readable, _, _ = select.select([self.socket], [], [], max(0.0, deadline - time.monotonic()))
+            readable, _, _ = select.select([self.channel], [], [], max(0.0, deadline - time.monotonic()))
             if not readable:
                 return None
-            received = self.socket.recv(4096)
+            try:
+                received = self.channel.recv(4096)
+            except ConnectionResetError:  # it has ended without having read all
+                received = b""
             if not received:
                 raise ForkServerEnded("it has ended")
             self.unread += received
@@ -93,7 +100,7 @@ class ForkServer:
 
     def close(self) -> None:
         """End it."""
-        self.socket.close()
+        self.channel.close()
         self.process.kill()
         self.process.wait()
 

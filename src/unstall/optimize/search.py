@@ -32,6 +32,7 @@ from unstall.optimize.thresholds import (
     MOST_PAIRS_IN_DOUBT,
     MOST_STEPS,
     NARROW,
+    PLAIN_GAIN,
     QUICK_DIAGNOSIS_S,
     TOTAL_CHANGED_S,
     TOTAL_ORIGINAL_S,
@@ -330,8 +331,8 @@ class Search:
     def _is_confirmed(self, attempt: Attempt, changed: Variant, window: TimedWindow, result: Result) -> bool:
         """Fresh pairs must show the gain again: the best of many trials looks better than it is."""
         assert attempt.comparison is not None
-        if self.options.quick and not self.budget.trials_s and attempt.comparison.ratio().low > LARGE_GAIN:
-            return True  # the only one that was tried, and beyond doubt
+        if self.options.quick and not self.budget.trials_s and attempt.comparison.ratio().low > PLAIN_GAIN:
+            return True
         pairs = 1 if attempt.comparison.ratio().low > LARGE_GAIN else CONFIRM_PAIRS
         fresh = self.compare(result.best, changed, window, enough=lambda trial: True, pairs=pairs)
         together = attempt.speedup = PairedRuns([*attempt.comparison.pairs, *fresh.pairs]).ratio()

@@ -58,7 +58,7 @@ AGENT_STEPS: Annotated[
 
 # The diagnoses and the budget.
 DIAGNOSIS_S: Annotated[Seconds, "of steps under observation: samples enough to tell a line's share"] = 12.0
-QUICK_DIAGNOSIS_S: Annotated[Seconds, "the same in a quick search, which needs the worst line only"] = 6.0
+QUICK_DIAGNOSIS_S: Annotated[Seconds, "the same in a quick search, which needs the worst line only"] = 4.0
 LEAST_DIAGNOSED_STEPS: Annotated[Steps, "of long ones: fewer have no mean worth the name"] = 12
 DIAGNOSIS_PATIENCE_S: Annotated[
     Seconds, "for imports, set-up and the steps: a program without a loop never ends it"
@@ -80,11 +80,14 @@ PAUSES_PATIENCE: Annotated[float, "times as long", "that a diagnosis waits for a
 RECURS: Annotated[Share, "of the loop in what recurs between steps, evaluation say, from which a trial holds one"] = 0.3
 LONGEST_PERIOD_S: Annotated[Seconds, "from one to the next: a trial of more would leave no time for others"] = 30.0
 LEAST_STEPS: Annotated[Steps, "timed in a run, where a step takes long"] = 12
+QUICK_LEAST_STEPS: Annotated[Steps, "the same in a quick search"] = 6
 MOST_STEPS: Annotated[Steps, "timed in a run, where a step takes next to nothing: the mean of more is no better"] = 2000
 WARM_UP_STEPS: Annotated[Steps, "before the clock: kernels are chosen, allocators and page caches fill"] = 8
+QUICK_WARM_UP_STEPS: Annotated[Steps, "the same in a quick search: most of it is done after the first"] = 4
 FOLD_BATCHES: Annotated[
     int, "batches", "of samples that are met again and again: a change that keeps them pays only then"
 ] = 6
+QUICK_FOLD_BATCHES: Annotated[int, "batches", "the same in a quick search: all are met once before the clock"] = 4
 LEAST_PAIRS: Annotated[Pairs, "of one there is no variance"] = 2
 MOST_PAIRS: Annotated[Pairs, "at a time: others have their turn before a doubtful one is measured further"] = 5
 FAIR_PAIRS: Annotated[Pairs, "with two, the interval of a 30 % gain is as wide as the gain"] = 3
@@ -95,6 +98,7 @@ CONFIRM_PAIRS: Annotated[
     Pairs, "fresh ones that must show the gain: the best of many trials looks better than it is"
 ] = 2
 LARGE_GAIN: Annotated[Factor, "as fast at least: so much that one fresh pair is enough"] = 1.3
+PLAIN_GAIN: Annotated[Factor, "the same of the only change that was tried: chance alone does not reach it"] = 1.1
 LEAST_TRIAL_S: Annotated[Seconds, "for the pairs of a trial: in less, slow programs would come to no verdict"] = 40.0
 TRIAL_SHARE: Annotated[Share, "of the budget, for the pairs of one trial: others are to have their turn"] = 1 / 8
 START_S: Annotated[Seconds, "for imports and set-up, beyond what the steps themselves should take"] = 90.0

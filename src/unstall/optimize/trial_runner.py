@@ -115,7 +115,7 @@ class TrialRunner:
     def use_forks(self) -> None:
         """Start later trials as forks of a process that has imported torch, where that makes no difference."""
         if self.may_fork and self.forks is None:
-            self.forks = ForkServer(self.line[0], self._around({"PYTHONHASHSEED": HASH_SEED, **os.environ}))
+            self.forks = ForkServer.begin(self.line[0], self._around({"PYTHONHASHSEED": HASH_SEED, **os.environ}))
 
     def stop_forking(self) -> bool:
         """Start no trial as a fork any more; whether any would have been."""

@@ -13,6 +13,9 @@ from unstall.optimize.thresholds import (
     LEAST_STEPS,
     LONGEST_PERIOD_S,
     MOST_STEPS,
+    QUICK_FOLD_BATCHES,
+    QUICK_LEAST_STEPS,
+    QUICK_WARM_UP_STEPS,
     QUICK_WINDOW_S,
     RECURS,
     WARM_UP_STEPS,
@@ -32,12 +35,14 @@ def window_of(state: Diagnosis, *, quick: bool, by_call: bool, revisits: bool) -
     if by_call:
         return TimedWindow("forward", WARM_UP_STEPS, None, seconds=WINDOW_S)
     seconds = (QUICK_WINDOW_S if quick else WINDOW_S) * (LATER if slows_down(state) else 1.0)
-    steps = int(min(MOST_STEPS, max(LEAST_STEPS, seconds / state.step_s)))
+    steps = int(min(MOST_STEPS, max(QUICK_LEAST_STEPS if quick else LEAST_STEPS, seconds / state.step_s)))
+    warmup = QUICK_WARM_UP_STEPS if quick else WARM_UP_STEPS
     if revisits:
-        warmup = WARM_UP_STEPS + FOLD_BATCHES * (max(1, state.workers) + 1)
-        return TimedWindow(state.kind, warmup, steps, fold=(state.batch_size or 1) * FOLD_BATCHES)
+        batches = QUICK_FOLD_BATCHES if quick else FOLD_BATCHES
+        warmup += batches * (max(1, state.workers) + 1)
+        return TimedWindow(state.kind, warmup, steps, fold=(state.batch_size or 1) * batches)
     period = period_of(state)
-    return TimedWindow(state.kind, WARM_UP_STEPS, period * math.ceil(steps / period) if period else steps)
+    return TimedWindow(state.kind, warmup, period * math.ceil(steps / period) if period else steps)
 
 
 def steps_to_compare(state: Diagnosis, *, quick: bool, by_anybody: bool) -> int:

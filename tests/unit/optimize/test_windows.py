@@ -57,7 +57,7 @@ def test_calls_and_samples_that_are_met_again_are_timed_as_they_are():
     by_call = window_of(state, quick=False, by_call=True, revisits=False)
     assert (by_call.kind, by_call.steps) == ("forward", None)
     again = window_of(state, quick=True, by_call=False, revisits=True)
-    assert again.fold and again.steps == 12
+    assert again.fold and again.steps == 10
 
 
 class Run:

@@ -11,7 +11,9 @@ an exit code and the seconds of processor time that the fork has used.
 
 from __future__ import annotations
 
+import atexit
 import builtins
+import contextlib
 import importlib
 import importlib.util
 import json
@@ -20,6 +22,7 @@ import runpy
 import signal
 import socket
 import sys
+import threading
 import types
 from importlib.machinery import ModuleSpec, SourceFileLoader
 
@@ -200,7 +203,31 @@ def become(request: Request, entrance: Entrance, preloaded: Sequence[str]) -> No
     hidden = Hidden([name for name in preloaded if name in sys.modules], request.folder)
     entrance.bootstrap.start_parts(_BOOTSTRAP)
     hidden.watch_environment()
-    run(request.words)
+    os._exit(ended(request.words))
+
+
+def ended(words: Sequence[str]) -> int:
+    """Run the program to its end; its exit code.
+
+    Its threads have ended then, what it has registered has been called, and all is flushed. The interpreter need not be
+    taken down: in a fork that touches, and so copies, all that was imported before.
+    """
+    status = 0
+    try:
+        run(words)
+    except SystemExit as end:
+        if end.code is not None and not isinstance(end.code, int):
+            print(end.code, file=sys.stderr)
+        status = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:
+        sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
+        status = 1
+    threading._shutdown()  # type: ignore[attr-defined]  # as the interpreter does first of all
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError, OSError, ValueError):  # closed, or put away
+            stream.flush()
+    return status & 0xFF
 
 
 def run(words: Sequence[str]) -> None:
