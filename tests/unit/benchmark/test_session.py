@@ -279,6 +279,26 @@ def test_stacks_are_sampled_after_warm_up(program, tmp_path, clock):
     watch.finish()
 
 
+@pytest.mark.parametrize(("seen", "wanted", "goes_on"), [(120, 20, False), (119, 20, True), (120, 200, True)])
+def test_no_window_is_opened_once_only_steps_without_one_are_lacking(program, tmp_path, clock, seen, wanted, goes_on):
+    watch = Session(os.getpid(), tmp_path, sampling=False, steps=wanted, clock=clock)
+    watch.sampler = Sampler()
+    program.steps(10)
+    watch.poll()
+    watch.sampler.process_pid = os.getpid()  # within a window: no step is a clean one
+    program.steps(90)
+    watch.poll()
+    watch.sampler.main_samples = seen
+    watch.poll()
+    assert watch.sampler.enabled is goes_on
+    assert not watch.stopped
+    watch.sampler.process_pid = None
+    program.steps(3000)
+    watch.poll()
+    assert watch.stopped is (seen >= 120)
+    watch.finish()
+
+
 def test_the_sampler_knows_when_the_loop_stands_still(program, tmp_path, clock):
     watch = Session(os.getpid(), tmp_path, sampling=False, clock=clock)
     watch.sampler = Sampler()

@@ -33,6 +33,44 @@ def judge(reference, name, before=()):
     return reference.judge(Variant(settings={"name": name}), [*before, attempt]), attempt
 
 
+class Forking(Runs):
+    """Runs that are forks unless they are asked to be ordinary ones; a fork's loss is that of this name."""
+
+    def __init__(self, fork, **losses):
+        super().__init__(**losses)
+        self.fork, self.forks, self.ordinary = fork, True, 0
+
+    def observe(self, variant, kind, steps, *, ordinarily=False, **options):
+        if self.forks and not ordinarily and variant == Variant():
+            variant = Variant(settings={"name": self.fork})
+        else:
+            self.ordinary += 1
+        return super().observe(variant, kind, steps, **options)
+
+    def stop(self):
+        forked, self.forks = self.forks, False
+        return forked
+
+
+@pytest.mark.parametrize(
+    ("fork", "trusted", "ordinary"), [("original", True, 1), ("other", False, 2), ("one that fails", False, 2)]
+)
+def test_forks_are_trusted_if_one_computes_what_the_program_does(fork, trusted, ordinary):
+    runs = Forking(fork, original=1.0, other=1.1)
+    reference = Reference(runs.observe, runs.stop)
+    reference.observe("optimizer")
+    assert (runs.forks, runs.ordinary, reference.is_reproducible) == (trusted, ordinary, True)
+
+
+def test_a_program_that_is_not_forked_runs_twice_even_if_its_runs_differ():
+    losses = iter([1.0, 1.1])
+    runs = Runs()
+    runs.observe = lambda *given, **options: Runs(original=next(losses)).observe(*given, **options)
+    reference = Reference(runs.observe)
+    reference.observe("optimizer")
+    assert not reference.is_reproducible and next(losses, None) is None
+
+
 def test_the_original_is_perturbed_once_and_only_when_that_is_needed():
     runs = Runs(original=1.0, same=1.0, near=1.000001, far=1.1)
     reference = Reference(runs.observe)

@@ -193,6 +193,19 @@ def test_a_quick_search_stops_with_the_first_change_kept():
     assert untried.status is RemedyStatus.UNTRIED and "stopped with the first change kept" in untried.reason
 
 
+@pytest.mark.parametrize(("gain", "comparisons"), [(1.2, 2), (1.08, 4)])
+def test_a_quick_search_confirms_what_chance_could_reach(gain, comparisons):
+    world = World({"a": (gain, "")}, jitter=0.001)
+    assert kept(world.search(quick=True)) == ["a"]
+    assert world.compared == comparisons
+
+
+def test_a_quick_search_confirms_what_is_not_the_only_one_that_was_tried():
+    world = World({"a": (1.0, ""), "b": (1.2, "")}, predicted={"a": 3.0}, jitter=0.001)
+    assert kept(world.search(quick=True)) == ["b"]
+    assert world.compared == 2 + 4
+
+
 def test_a_quick_search_begins_one_trial_whatever_it_takes():
     class SlowToStart(World):
         def observe(self, *given, **options):
