@@ -119,7 +119,7 @@ def test_a_fork_that_does_not_end_is_ended_and_the_next_one_runs(place):
     runner = place.runner("import torch, time\nprint('it waits', flush=True)\ntime.sleep(600)\n")
     runner.use_forks()
     plan = TimedWindow("optimizer", 2, 5).plan()
-    first = runner.run(Variant(), plan, timeout=5)
+    first = runner.run(Variant(), plan, timeout=15)
     assert (first.timed_out, first.output, first.status) == (True, "it waits\n", -15)
     place.script.write_text("import torch\nprint('it ends')\nraise SystemExit(3)\n")
     second = runner.run(Variant(), plan, timeout=60)
