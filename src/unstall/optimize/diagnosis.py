@@ -78,9 +78,14 @@ def diagnose(runner: TrialRunner, program: Program, variant: Variant, *, seconds
         output=folder / "output.txt",
     )
     started = datetime.now(timezone.utc)
-    outcome = launcher.launch_trial(words, folder, options, _Stop(seconds))
-    if (folder / "probe.jsonl").exists():  # it has imported torch, and will again
-        runner.use_forks()
+    stop = _Stop(seconds)
+
+    def look(session: Any) -> None:
+        stop(session)
+        if session.stopped and (folder / "probe.jsonl").exists():  # it has imported torch, and will again
+            runner.use_forks()
+
+    outcome = launcher.launch_trial(words, folder, options, look)
     directory = RunDir(folder.name, folder, None)
     recorded = make_report(list(program.words), directory, started, outcome)
     report, measured = recorded.report, recorded.measured

@@ -39,7 +39,7 @@ def window_of(state: Diagnosis, *, quick: bool, by_call: bool, revisits: bool) -
     warmup = QUICK_WARM_UP_STEPS if quick else WARM_UP_STEPS
     if revisits:
         batches = QUICK_FOLD_BATCHES if quick else FOLD_BATCHES
-        warmup += batches * (max(1, state.workers) + 1)
+        warmup += batches * (max(1, state.workers) + 1)  # each worker is to meet nearly all, in random order
         return TimedWindow(state.kind, warmup, steps, fold=(state.batch_size or 1) * batches)
     period = period_of(state)
     return TimedWindow(state.kind, warmup, period * math.ceil(steps / period) if period else steps)
