@@ -2,9 +2,9 @@
 
 A sample that the patch's cache is asked for is made once more, under another seed, and must be equal to the byte to
 what the cache gives. A function that remembers its results (``plan["memoized"]``: ``file:function``) may be asked only
-plain values, and what it remembers must still be what it would compute. A file that the patch keeps as it was parsed is parsed again
-each time, and must be the same as what is kept. A model that the patch calls for many items at once is called
-for each alone as well, at its turn, with what the item then gives; the outputs must agree but for rounding.
+plain values, and what it remembers must still be what it would compute. A file that the patch keeps as it was parsed is
+parsed again each time, and must be the same as what is kept. A model that the patch calls for many items at once is
+called for each alone as well, at its turn, with what the item then gives; the outputs must agree but for rounding.
 A batch that the patch indexes at once is made of its samples as well, and must be equal to the byte.
 ``mismatch.txt`` says when that does not hold.
 """
