@@ -209,8 +209,8 @@ def become(request: Request, entrance: Entrance, preloaded: Sequence[str]) -> No
 def ended(words: Sequence[str]) -> int:
     """Run the program to its end; its exit code.
 
-    Its threads have ended then, what it has registered has been called, and all is flushed. The interpreter need not be
-    taken down: in a fork that touches, and so copies, all that was imported before.
+    Its threads have ended then, what it has registered has been called, and what it has printed is written. The
+    interpreter need not be taken down: in a fork that touches, and so copies, all that was imported before.
     """
     status = 0
     try:
