@@ -96,18 +96,13 @@ def test_a_fork_computes_what_the_program_does_and_leaves_the_same_behind(place)
     assert b"lr=1e-3" in place.script.read_bytes() and not place.script.with_name("written.txt").exists()
 
 
-def test_a_program_that_prepares_its_imports_is_started_as_ever(place):
-    runner = place.runner("import os\nos.environ['OMP_NUM_THREADS'] = '1'\n" + textwrap.dedent(PROGRAM).lstrip())
-    reference = Reference(lambda *given, **options: observe(runner, *given, **options), runner.stop_forking)
-    runner.use_forks()
-    reference.observe("optimizer")
-    assert reference.is_reproducible
-    assert runner.forks is None
+PREPARING = "import os\nos.environ['OMP_NUM_THREADS'] = '1'\n"
+LOOKING = "started_by = len(open('/proc/self/cmdline').read())\n"
 
 
-def test_a_program_that_does_other_things_when_forked_is_not_forked(place):
-    odd = "import os\nstarted_by = len(open('/proc/self/cmdline').read())\n" + textwrap.dedent(PROGRAM).lstrip()
-    runner = place.runner(odd.replace("lr=1e-3", "lr=1e-6 * started_by"))
+@pytest.mark.parametrize(("first", "rate"), [(PREPARING, "1e-3"), (LOOKING, "1e-6 * started_by")])
+def test_a_program_to_which_a_fork_is_something_else_is_started_as_ever(place, first, rate):
+    runner = place.runner(first + textwrap.dedent(PROGRAM).lstrip().replace("lr=1e-3", f"lr={rate}"))
     reference = Reference(lambda *given, **options: observe(runner, *given, **options), runner.stop_forking)
     runner.use_forks()
     reference.observe("optimizer")

@@ -80,12 +80,17 @@ def diagnose(runner: TrialRunner, program: Program, variant: Variant, *, seconds
     started = datetime.now(timezone.utc)
     stop = _Stop(seconds)
 
-    def look(session: Any) -> None:
-        stop(session)
-        if session.stopped and (folder / "probe.jsonl").exists():  # it has imported torch, and will again
+    def prepare_forks() -> None:
+        if (folder / "probe.jsonl").exists():  # it has imported torch, and will again
             runner.use_forks()
 
+    def look(session: Any) -> None:
+        stop(session)
+        if session.stopped:  # the end of its process, and the report, take about as long
+            prepare_forks()
+
     outcome = launcher.launch_trial(words, folder, options, look)
+    prepare_forks()  # where it came to its end before it was stopped
     directory = RunDir(folder.name, folder, None)
     recorded = make_report(list(program.words), directory, started, outcome)
     report, measured = recorded.report, recorded.measured

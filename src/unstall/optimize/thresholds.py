@@ -87,7 +87,7 @@ QUICK_WARM_UP_STEPS: Annotated[Steps, "the same in a quick search: most of it is
 FOLD_BATCHES: Annotated[
     int, "batches", "of samples that are met again and again: a change that keeps them pays only then"
 ] = 6
-QUICK_FOLD_BATCHES: Annotated[int, "batches", "the same in a quick search: all are met once before the clock"] = 4
+QUICK_FOLD_BATCHES: Annotated[int, "batches", "the same in a quick search: fewer are to be met before the clock"] = 4
 LEAST_PAIRS: Annotated[Pairs, "of one there is no variance"] = 2
 MOST_PAIRS: Annotated[Pairs, "at a time: others have their turn before a doubtful one is measured further"] = 5
 FAIR_PAIRS: Annotated[Pairs, "with two, the interval of a 30 % gain is as wide as the gain"] = 3
