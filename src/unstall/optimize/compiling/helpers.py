@@ -6,6 +6,7 @@ import libcst as cst
 from libcst.metadata import ExpressionContext
 
 from unstall.optimize.compiling.language import helper, outer_references, refuse_other_than_numbers
+from unstall.optimize.compiling.strict_zips import strict_argument
 from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.module import SourceModule, root
 from unstall.optimize.source.purity import is_stored, names
@@ -40,6 +41,8 @@ def _refuse_helper(module: SourceModule, function: cst.FunctionDef) -> None:
             if not isinstance(read, cst.Name) or not _is_constant(module, read):
                 raise AnalysisRefused(f"{function.name.value} reads {module.code(read)} besides its arguments")
         for node in module.inside(line):
+            if strict_argument(module, node) is not None:
+                raise AnalysisRefused(f"{function.name.value} says zip(strict=...), which the compiler does not know")
             if (
                 isinstance(node, cst.Subscript)
                 and is_stored(module, node)

@@ -11,8 +11,9 @@ from unstall.optimize.compiling.fresh import refuse_aliases
 from unstall.optimize.compiling.helpers import is_bound, is_method
 from unstall.optimize.compiling.language import TO_LIST, TO_NUMBER, helper, is_append
 from unstall.optimize.compiling.region import Region, regions
+from unstall.optimize.compiling.strict_zips import comparing, strict_argument, without_strict, zipped_strictly
 from unstall.optimize.source.bindings import names_of
-from unstall.optimize.source.edit import Edit, apply_edits, edited, put, statement
+from unstall.optimize.source.edit import Edit, apply_edits, both, edited, put, statement
 from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.loops import RewrittenLoop
 from unstall.optimize.source.module import SourceModule, dotted
@@ -72,6 +73,7 @@ class _Kernel:
         self._copy_slices()
         self._unpack_rows()
         self._append_items()
+        self._compare_lengths()
 
     # ------------------------------------------------------------------ what it calls
 
@@ -213,6 +215,14 @@ class _Kernel:
             elif isinstance(node, cst.Assign) and isinstance(node.targets[0].target, (cst.Tuple, cst.List)):
                 self._unpack_value(node)
 
+    def _compare_lengths(self) -> None:
+        """``zip(a, b, strict=True)`` is ``zip(a, b)``, and a look at their lengths when the loop has ended."""
+        for node in self.region.nodes:
+            if strict_argument(self.module, node) is not None:
+                self.edits[node] = without_strict
+            if isinstance(node, cst.For) and zipped_strictly(self.module, node) is not None:
+                self.edits[node] = both(self.edits.get(node), comparing(self.module, node, self._new_name))
+
     def _append_items(self) -> None:
         """``row += [a, b]`` appends them: only so does the compiler see what an empty list is for."""
         for node in self.region.nodes:
@@ -234,7 +244,7 @@ class _Kernel:
         name = self.module.name(values) if isinstance(values, cst.Call) else ""
         if name not in ("builtins.enumerate", "builtins.zip"):
             return [target]
-        inner = [argument.value for argument in values.args]  # type: ignore[attr-defined]
+        inner = [argument.value for argument in values.args if not argument.keyword]  # type: ignore[attr-defined]
         if name == "builtins.enumerate":
             inner = [cst.Integer("0"), inner[0]]
         if len(inner) != len(target.elements):

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import libcst as cst
 from libcst.metadata import ExpressionContext
 
+from unstall.optimize.compiling.strict_zips import refused_zip, strict_argument
 from unstall.optimize.source.effects import named
 from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.module import SourceModule, dotted, root
@@ -36,7 +37,7 @@ _LAYOUT = (
 _FUNCTIONS = named(
     {
         "builtins": "range len enumerate zip min max abs int float bool round sum list sorted reversed all any",
-        "math": "sqrt exp log log2 log10 sin cos tan atan atan2 tanh floor ceil fabs hypot isnan isinf",
+        "math": "sqrt exp log log2 log10 sin cos tan atan atan2 tanh floor ceil fabs isnan isinf",
     }
 )
 _CONSTANTS = named({"math": "pi e inf"})
@@ -67,6 +68,8 @@ def _refused(module: SourceModule, node: cst.CSTNode, returns: bool) -> str | No
         return "has an else after a loop"
     if isinstance(node, cst.Expr) and not is_append(node.value):
         return "does something else than to compute"
+    if isinstance(node, cst.Arg) and strict_argument(module, module.parent(node)) is node:
+        return refused_zip(module, node)
     if isinstance(node, (cst.CompFor, cst.Arg)) and (
         getattr(node, "asynchronous", None) or getattr(node, "star", "") or getattr(node, "keyword", None)
     ):
@@ -164,7 +167,7 @@ def outer_references(module: SourceModule, node: cst.CSTNode, own: set[str]) -> 
             continue  # a part of what is read
         if isinstance(above, cst.Call) and above.func is inner:
             continue
-        if isinstance(above, cst.Attribute) and above.value is inner and _is_helper(module, above):
+        if isinstance(above, cst.Attribute) and above.value is inner and _is_known(module, above):
             continue
         if isinstance(inner, cst.Attribute) and not dotted(inner):
             continue
@@ -181,6 +184,9 @@ def _is_reference(module: SourceModule, node: cst.Attribute) -> bool:
     return bool(dotted(node)) and not (isinstance(above, cst.Call) and above.func is node)
 
 
-def _is_helper(module: SourceModule, method: cst.Attribute) -> bool:
-    call = module.parent(method)
-    return isinstance(call, cst.Call) and call.func is method and helper(module, call) is not None
+def _is_known(module: SourceModule, called: cst.Attribute) -> bool:
+    """Whether it is a function of a module, or a method, that is compiled with the loop which calls it."""
+    call = module.parent(called)
+    if not isinstance(call, cst.Call) or call.func is not called:
+        return False
+    return module.name(call) in _FUNCTIONS or helper(module, call) is not None

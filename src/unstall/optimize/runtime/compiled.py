@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -217,7 +218,12 @@ class _CompiledLoop:
         space = {**function.__globals__, "all": numba.njit(self._all), "any": numba.njit(self._any)}
         for name in self._names(function.__code__):
             called = function.__globals__.get(name)
-            if isinstance(called, types.FunctionType):
+            if called is math:
+                space[name] = types.ModuleType("math")
+                vars(space[name]).update({each: self._as_python_raises(of) for each, of in vars(math).items()})
+            elif isinstance(called, types.BuiltinFunctionType):
+                space[name] = self._as_python_raises(called)
+            elif isinstance(called, types.FunctionType):
                 if name not in functions:
                     functions[name] = None  # it may call itself
                     functions[name] = self._with_functions(called, functions, options)
@@ -231,6 +237,24 @@ class _CompiledLoop:
         for constant in code.co_consts:
             if isinstance(constant, types.CodeType):
                 yield from self._names(constant)
+
+    @staticmethod
+    def _as_python_raises(function: Any) -> Any:
+        """A function of ``math`` that raises errors where it is not defined, or too large; others as they are."""
+        if function not in (math.exp, math.log, math.log2, math.log10, math.sqrt, math.sin, math.cos, math.tan):
+            return function
+        grows = function is math.exp
+
+        @numba.njit
+        def raising(x: Any) -> Any:
+            result = function(x)
+            if grows and math.isinf(result) and not math.isinf(x):
+                raise OverflowError("math range error")
+            if (math.isnan(result) or (math.isinf(result) and not grows and not math.isinf(x))) and not math.isnan(x):
+                raise ValueError("math domain error")
+            return result
+
+        return raising
 
     @staticmethod
     def _all(values: Any) -> bool:

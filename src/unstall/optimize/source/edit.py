@@ -16,6 +16,11 @@ def put(*new: cst.CSTNode) -> Edit:
     return lambda _: new[0] if len(new) == 1 else cst.FlattenSentinel(new) if new else cst.RemoveFromParent()
 
 
+def both(first: Edit | None, second: Edit) -> Edit:
+    """The edit that makes two changes to one node, one after the other."""
+    return second if first is None else lambda node: second(first(node))
+
+
 def preceded_by(lines: Sequence[Any]) -> Edit:
     """The edit that puts statements before one, below the comments and blank lines that it has above."""
 

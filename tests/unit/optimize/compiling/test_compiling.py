@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 import textwrap
 from types import SimpleNamespace
@@ -10,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from compiled_loops import agree, both, changed, line_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from optimize_builders import make_module
@@ -18,41 +18,6 @@ from unstall.optimize.compiling import compiled
 from unstall.optimize.source.errors import AnalysisRefused
 
 pytest.importorskip("numba")
-
-
-def line_of(source, text):
-    return next(number for number, line in enumerate(source.splitlines(), 1) if text in line)
-
-
-def changed(source, at):
-    """The source with the loop around the line compiled."""
-    source = textwrap.dedent(source)
-    return compiled(make_module(source), line_of(source, at)).tree.code
-
-
-def loaded(source):
-    space = {"__name__": "program"}
-    exec(compile(source, "program.py", "exec"), space)
-    return space
-
-
-def both(source, at, name):
-    """A function as it is, as it becomes, and the loop that was compiled in it."""
-    source = textwrap.dedent(source)
-    new = loaded(changed(source, at))
-    loop = next(value for key, value in new.items() if type(value).__name__ == "_CompiledLoop")
-    return loaded(source)[name], new[name], loop
-
-
-def agree(source, at, name, *arguments):
-    """Assert that the function does the same as before, compiled, to the type and the last bit; what it gives."""
-    old, new, loop = both(source, at, name)
-    given_old, given_new = copy.deepcopy(arguments), copy.deepcopy(arguments)
-    expected, result = old(*given_old), new(*given_new)
-    assert repr(result) == repr(expected)
-    assert repr(given_new) == repr(given_old)
-    assert [kernel is not None for kernel in loop.kernels.values()] == [True]
-    return result
 
 
 EDIT_DISTANCE = """
@@ -304,28 +269,6 @@ def test_items_asked_one_by_one_are_indexed_as_lists():
     agree(source, "total +=", "trace", torch.rand(5, 5, dtype=torch.float64))
 
 
-def test_functions_that_it_calls_are_compiled_with_it():
-    source = """
-        def overlap(a, b):
-            width = min(a[1], b[1]) - max(a[0], b[0])
-            if width <= 0:
-                return 0.0
-            return width / (max(a[1], b[1]) - min(a[0], b[0]))
-
-
-        def keep(spans, limit):
-            spans = spans.tolist()
-            kept = []
-            for i in range(len(spans)):
-                if all(overlap(spans[i], spans[j]) < limit for j in kept):
-                    kept.append(i)
-            return kept
-        """
-    spans = torch.rand(40, 2, generator=torch.Generator().manual_seed(2)).sort(1).values
-    for at in ("width = ", "if all"):
-        assert 1 < len(agree(source, at, "keep", spans, 0.5)) < 40
-
-
 def test_attributes_are_passed_and_a_loop_may_leave_the_function():
     source = """
         class Search:
@@ -450,83 +393,6 @@ def test_division_by_zero_of_an_array_is_numpys():
     assert all(kernel is not None for kernel in loop.kernels.values())
 
 
-@pytest.mark.parametrize(
-    ("body", "reason"),
-    [
-        ("print(values[i])", "does something else than to compute"),
-        ("total[values[i]] = {}", "a dictionary"),
-        ("values.append(i)", "appends to a list made elsewhere"),
-        ("total = random.random()", "calls random.random"),
-        ("yield i", "does something else than to compute"),
-        ("self.total = i", "sets an attribute"),
-        ("part = values[0]; part[0] = i", "may change a part of something else"),
-        ("total = self.model(values[i])", "calls self.model"),
-        ("total += sum(x * y for x, y in values)", "takes rows apart in a comprehension"),
-        ("total = i if values[i] is None else 0", "has"),
-        ("total += sum(map(abs, values))", "calls map"),
-        ("values[0:2] = [i]", "sets a slice"),
-        ("total += values[i] ** 3", "has a power"),
-        ("total += round(values[i], 2)", "rounds to decimal places"),
-    ],
-)
-def test_what_is_more_than_numbers_is_refused(body, reason):
-    source = textwrap.dedent(
-        f"""
-        import random
-
-
-        def loop(self, values):
-            total = 0
-            for i in range(len(values)):
-                {body}
-            return total
-        """
-    )
-    with pytest.raises(AnalysisRefused, match=reason):
-        compiled(make_module(source), line_of(source, "for i in"))
-
-
-@pytest.mark.parametrize(
-    ("before", "is_refused"),
-    [
-        ("if split:\n        low = counts[0]", True),
-        ("low = counts[0]", False),
-        ("for low in counts:\n        pass", False),
-        ("with counts as low:\n        pass", False),
-    ],
-)
-def test_what_is_read_in_one_branch_must_be_bound_in_any_case(before, is_refused):
-    source = f"""def total(values, counts, split):
-    {before}
-    found = 0
-    for value in values:
-        found += value
-        if split:
-            found += low
-    return found
-"""
-    module = make_module(source)
-    if is_refused:
-        with pytest.raises(AnalysisRefused, match="may read low unbound"):
-            compiled(module, 6)
-    else:
-        assert "_total_loop(" in compiled(module, 6).tree.code
-
-
-def test_a_name_that_may_be_unbound_is_refused():
-    source = textwrap.dedent(
-        """
-        def last(values):
-            for value in values:
-                if value > 2:
-                    found = value
-            return [found]
-        """
-    )
-    with pytest.raises(AnalysisRefused, match="may read found unbound"):
-        compiled(make_module(source), line_of(source, "found = value"))
-
-
 def test_the_inner_loop_is_taken_where_the_outer_one_does_more():
     source = """
         def total(rows, log):
@@ -541,96 +407,6 @@ def test_the_inner_loop_is_taken_where_the_outer_one_does_more():
         """
     code = changed(source, "part += ")
     assert "        part = _total_loop(row)\n        result += part\n" in code
-
-
-def test_methods_that_use_no_object_become_functions():
-    source = """
-        class Warp:
-            band = 3
-
-            def cost(self, a, b):
-                return self.gap(a, b) * 0.5
-
-            @staticmethod
-            def gap(a, b):
-                return abs(a - b)
-
-            def total(self, xs, ys):
-                result = 0.0
-                for x in xs:
-                    for y in ys:
-                        result += self.cost(x, y) / self.band
-                return result
-
-
-        def total(xs, ys):
-            return Warp().total(xs, ys)
-        """
-    code = changed(source, "result +=")
-    assert "\n\n\ndef _cost(a, b):\n    return _gap(a, b) * 0.5\n" in code
-    assert "return _total_loop(xs, ys, self.band)" in code
-    agree(source, "result +=", "total", [1.0, 2.0, 4.5], [0.5, 3.0])
-
-
-def test_a_method_that_uses_its_object_is_refused():
-    source = textwrap.dedent(
-        """
-        class Warp:
-            def cost(self, a, b):
-                return abs(a - b) * self.scale
-
-            def total(self, xs):
-                result = 0.0
-                for x in xs:
-                    result += self.cost(x, 1.0)
-                return [result]
-        """
-    )
-    with pytest.raises(AnalysisRefused, match=r"cost reads self\.scale besides its arguments"):
-        compiled(make_module(source), line_of(source, "result +="))
-
-
-def test_a_method_that_becomes_a_function_names_no_class_of_the_file():
-    source = """
-        class Warp:
-            def cost(self, a: float, b: float = 1.0) -> "Warp | float":
-                return abs(a - b)
-
-            def total(self, xs: "list[Later]"):
-                result = 0.0
-                for x in xs:
-                    result += self.cost(x)
-                return result
-
-
-        class Later:
-            pass
-
-
-        def total(xs):
-            return Warp().total(xs)
-        """
-    assert "def _cost(a, b = 1.0):" in changed(source, "result +=")
-    agree(source, "result +=", "total", [1.0, 2.0, 4.5])
-
-
-@pytest.mark.parametrize(
-    ("before", "around", "reason"),
-    [("global total", "", "line 4 declares a name that the loop binds"), ("total = 0", "try:", "is in a try")],
-)
-def test_names_that_others_look_at_are_refused(before, around, reason):
-    lines = [
-        "def loop(values):",
-        f"    {before}",
-        f"    {around or 'if True:'}",
-        "        for value in values:",
-        "            total = value",
-        "    finally:" if around else "    if True:",
-        "        print(total)",
-    ]
-    source = "\n\n" + "\n".join(lines) + "\n"
-    with pytest.raises(AnalysisRefused, match=reason):
-        compiled(make_module(source), line_of(source, "total = value"))
 
 
 def test_items_that_are_added_to_a_row_are_appended():
