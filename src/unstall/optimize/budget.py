@@ -39,8 +39,8 @@ class SearchBudget:
 
     @property
     def trial_s(self) -> float:
-        """What a trial and the diagnosis after it take, by those before it; the first one, at least."""
-        return mean(self.trials_s) + self.diagnosis_s if self.trials_s else LEAST_RUNS * self.run_s
+        """What a trial takes, by those before it; the first one, at least."""
+        return mean(self.trials_s) if self.trials_s else LEAST_RUNS * self.run_s
 
     def diagnosed(self) -> None:
         """The first diagnosis has just ended: each later one is taken to be as long."""

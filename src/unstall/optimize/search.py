@@ -144,9 +144,10 @@ class Search:
                 if self.options.quick:
                     result.total, result.stopped_by = attempt.speedup, "first kept"
                     return
-                if self.budget.is_spent and len(result.kept) == 1:  # its fresh pairs are the last comparison
-                    result.total, result.stopped_by = attempt.speedup, "budget"
-                    self.out_of_budget = "the budget is spent"
+                if self.budget.is_spent:
+                    self.out_of_budget, result.stopped_by = "the budget is spent", "budget"
+                    if len(result.kept) == 1:
+                        result.total = attempt.speedup  # its fresh pairs are the last comparison
                     return
                 self.settled = {
                     id: settled for id, settled in self.settled.items()

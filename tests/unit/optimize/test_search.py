@@ -363,10 +363,11 @@ def test_an_interrupted_search_says_what_was_left():
 
 def test_no_trial_is_begun_that_would_end_beyond_the_budget():
     world = World(dict.fromkeys("abcdef", (1.3, "")), takes_s=10.0)
-    result = world.search(budget_s=120.0)
-    # A trial is two comparisons and a diagnosis: of the 90 s before the last comparison, the first diagnosis takes 10.
-    assert kept(result) == ["a", "b"]
-    assert result.stopped_by == "budget" and world.now <= 120.0 and result.total is not None
+    result = world.search(budget_s=124.0)
+    # Of the 93 s before the last comparison, the first diagnosis takes 10; a trial is two comparisons of 10 s, and after
+    # each but the last there is a diagnosis.
+    assert kept(result) == ["a", "b", "c"]
+    assert result.stopped_by == "budget" and world.now <= 124.0 and result.total is not None
 
 
 def test_a_remedy_that_fails_stops_no_other():
