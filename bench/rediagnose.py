@@ -3,6 +3,7 @@
     python bench/accuracy.py --keep FOLDER --results rows.json          first: run, and keep the recordings
     python bench/rediagnose.py FOLDER --results rows.json               then, after each change of a rule or threshold
     python bench/rediagnose.py FOLDER --results rows.json --zoo bench/heldout
+    python bench/rediagnose.py FOLDER --results rows.json --into rows.json      keep the rows, for accuracy.py --replay
 
 Truths are those of the rows. What a recording does not hold (a new figure of a new seam) needs a new sitting.
 """
@@ -10,8 +11,9 @@ Truths are those of the rows. What a recording does not hold (a new figure of a 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="what `bench/accuracy.py --keep` filled")
     parser.add_argument("--results", type=Path, required=True, help="the rows of the same sitting, for their truths")
+    parser.add_argument("--into", type=Path, help="keep the rows as they are now here")
     parser.add_argument("--zoo", type=Path, default=ZOO)
     parser.add_argument("--only", help="names of cases, with commas between")
     parser.add_argument("--verbose", action="store_true", help="show evidence as well")
@@ -44,6 +47,9 @@ def main() -> int:
             if options.verbose and again:
                 show(again)
     print(summary(rows), *claims(rows), sep="\n")
+    if options.into:
+        known |= {row.name: row for row in rows}
+        options.into.write_text(json.dumps([asdict(row) for row in known.values()]), encoding="utf-8")
     return 0
 
 
