@@ -18,7 +18,7 @@ class CompileLoop(Remedy):
 
     name = "compile-loop"
     brief = "a Python loop that computes with numbers and lists of them is compiled by Numba"
-    needs = "Numba installed; a loop in a function of your own of arithmetic, conditions, items and lists alone"
+    needs = "Numba installed; a loop in a function of your own of arithmetic, `math`, conditions, items and lists alone"
     patterns = ("input-bound", "host-bound", "environment-bound", "callback-bound")
     exactness = "exact"
     compiler: ClassVar[str] = "numba"
