@@ -164,9 +164,7 @@ CONTRACTING_SAVES: Annotated[Share, "of the products' time: a matrix product wri
 HOISTING_SAVES: Annotated[Share, "of what is computed again: all of it, where that loop is where it is"] = 0.8
 LISTED_ITEMS_SAVE: Annotated[Share, "of these lines: an item of a list takes a fiftieth of one of a tensor"] = 0.7
 MADE_ONCE_SAVES: Annotated[Share, "of the time to make it: all but the first time"] = 0.98
-JOINING_ONCE_SAVES: Annotated[
-    Share, "of the time to join: of n pieces, n are copied once, and not n² / 2"
-] = 0.97
+JOINING_ONCE_SAVES: Annotated[Share, "of the time to join: of n pieces, n are copied once, and not n² / 2"] = 0.97
 SPARE_ROOM_SAVES: Annotated[Share, "of the time to join: each row is copied a few times in all"] = 0.95
 PARTS_AT_ONCE_SAVE: Annotated[Share, "of the slices' gradients: one as large as the whole is still written"] = 0.9
 READING_LISTS_SAVES: Annotated[
