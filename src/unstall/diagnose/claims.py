@@ -1,6 +1,7 @@
 """What a finding promises: the ceiling, if its component took no time, and the gain to expect of a remedy.
 
-A component with the share s of the step leaves the rest r = 1 - s, and the ceiling is 1/r: it explodes as s nears 1.
+A component with the share s of the step leaves the rest r = 1 - s, and its ceiling is 1/r: it explodes as s nears 1.
+Of a culprit that has the part p of the component, the ceiling is 1/(r + (1 - p) s): what is not its own stays.
 Four things make it unsure: chance in a share of stack samples, the variation of the steps, contention (the rest may be
 faster once the component no longer takes its cores), and what no run can see, for which a calibration stands in. With a
 remedy that leaves the share q of the component the step is r + q (1 - r) of what it was.
@@ -13,8 +14,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from unstall.diagnose.callers import functions_of
 from unstall.diagnose.patterns import all_patterns
 from unstall.diagnose.patterns.base import Features, Pattern, UsualRemedy
+from unstall.diagnose.placing import count
 from unstall.diagnose.thresholds import (
     LEAST_REST,
     MOVED,
@@ -50,21 +53,29 @@ def claimed(finding: Finding, pattern: Pattern, features: Features) -> Finding:
         return finding
     host, device = features.host, features.device
     if device is not None and pattern.sees_device:
-        interval = _of_replay(finding.headroom, device)
+        component = of_culprit = _of_replay(finding.headroom, device)
     elif host is not None:
-        interval = _of_run(finding, pattern, host)
+        component, of_culprit = _of_run(finding, pattern, host)
     else:
         return finding
-    ceiling = _speedup(interval, finding.confidence, finding.headroom_known_by)
-    remedies = filter(None, (pattern.remedy(finding, features), usual_remedy(finding, pattern)))
-    return _with(finding, ceiling, min(remedies, key=lambda remedy: remedy.remains.value, default=None))
+    ceiling = _speedup(of_culprit, finding.confidence, finding.headroom_known_by)
+    gains = [
+        _with_remedy(interval, remedy)
+        for interval, remedy in (
+            (component, pattern.remedy(finding, features)),
+            (of_culprit, usual_remedy(finding, pattern)),
+        )
+        if remedy is not None
+    ]
+    return _with(finding, ceiling, max(gains, key=lambda gain: gain.value, default=None))
 
 
 def measured(finding: Finding, value: float, low: float, high: float) -> Finding:
     """The finding with a ceiling that an experiment measured, and the usual remedy's gain below it."""
     interval = Interval(max(1.0, value), max(1.0, low), max(1.0, value, high))
     pattern = all_patterns().get(finding.pattern)
-    return _with(finding, _speedup(interval, "high", "measured"), usual_remedy(finding, pattern) if pattern else None)
+    ceiling, remedy = _speedup(interval, "high", "measured"), usual_remedy(finding, pattern) if pattern else None
+    return _with(finding, ceiling, None if remedy is None else _with_remedy(interval, remedy))
 
 
 def usual_remedy(finding: Finding, pattern: Pattern) -> UsualRemedy | None:
@@ -77,11 +88,12 @@ def _promises(finding: Finding) -> bool:
     return finding.pattern not in WITHOUT_CULPRIT and "untimed" not in finding.traits and finding.headroom > 1
 
 
-def _with(finding: Finding, ceiling: Speedup, remedy: UsualRemedy | None) -> Finding:
-    gain = None
-    if remedy is not None:
-        interval = after(Interval(ceiling.value, ceiling.low, ceiling.high), remedy.remains)
-        gain = _gain(remedy.name, _speedup(interval, ceiling.confidence, "estimated"))
+def _with_remedy(ceiling: Interval, remedy: UsualRemedy) -> ExpectedGain:
+    """What a remedy usually leaves of the component says no single figure: how somebody will write it is not known."""
+    return _gain(remedy.name, _speedup(after(ceiling, remedy.remains), "low", "estimated"))
+
+
+def _with(finding: Finding, ceiling: Speedup, gain: ExpectedGain | None) -> Finding:
     return msgspec.structs.replace(finding, headroom=ceiling.value, ceiling=ceiling, expected_gain=gain)
 
 
@@ -100,8 +112,8 @@ def after(ceiling: Interval, remains: Range) -> Interval:
 # ------------------------------------------------------------ where the interval comes from
 
 
-def _of_run(finding: Finding, pattern: Pattern, host: HostFeatures) -> Interval:
-    """The ceiling of a run that was only watched."""
+def _of_run(finding: Finding, pattern: Pattern, host: HostFeatures) -> tuple[Interval, Interval]:
+    """The ceilings of the component and of the culprit in it, in a run that was only watched."""
     low, high = pattern.ceiling_range(finding, host)
     evidence = evidence_of(finding, host)
     if evidence == "sampled":
@@ -110,11 +122,34 @@ def _of_run(finding: Finding, pattern: Pattern, host: HostFeatures) -> Interval:
     half = math.exp(NORMAL_95 * host.measurement.spread)
     quiet = undisturbed(host)
     calibration = calibration_of(finding, pattern, evidence)
-    return Interval(
-        calibrated(finding.headroom, calibration.value),
-        calibrated(low / half, calibration.low),
-        calibrated(high * half / quiet, calibration.high),
-    )
+    component = Interval(finding.headroom, low / half, high * half / quiet)
+    of_culprit = without(component, part_of_culprit(finding, pattern, host))
+
+    def fitted(interval: Interval) -> Interval:
+        off = (calibration.value, calibration.low, calibration.high)
+        return Interval(*(calibrated(ceiling, times) for ceiling, times in zip(interval, off)))
+
+    return fitted(component), fitted(of_culprit)
+
+
+def part_of_culprit(finding: Finding, pattern: Pattern, host: HostFeatures) -> Interval:
+    """The culprit's part of the component, by the samples; all of it where they do not tell."""
+    culprit, samples = finding.culprit, pattern.samples_of(finding, host)
+    if culprit is None or culprit.where != "main":
+        return Interval(1.0, 1.0, 1.0)
+    held = count(placed for placed in samples if (culprit.file, culprit.function) in functions_of(placed))
+    if not held:
+        return Interval(1.0, 1.0, 1.0)
+    return Interval(held / count(samples), *wilson(held / count(samples), count(samples)))
+
+
+def without(component: Interval, part: Interval) -> Interval:
+    """The ceiling of a part of a component, from that of the component."""
+
+    def ceiling(of: float, share: float) -> float:
+        return 1 / max(1 - share * (1 - 1 / of), LEAST_REST) if of > 1 else 1.0
+
+    return Interval(*map(ceiling, component, part))
 
 
 def replayed(remedy: str, gain: float, device: TraceFeatures) -> ExpectedGain:
@@ -149,17 +184,22 @@ def evidence_of(finding: Finding, host: HostFeatures) -> Evidence:
 
 
 def by_chance(ceiling: float, samples: int) -> tuple[float, float]:
-    """The 95 % interval of 1/(1 - s) where the share s is one of so many samples.
-
-    The rest's share is that of a binomial: Wilson's interval (JASA 22(158), 1927), which does not end at nothing
-    where none of the samples was outside the component.
-    """
+    """The 95 % interval of 1/(1 - s) where the share s is one of so many samples: the rest is, too."""
     if not samples:
         return 1.0, 1 / LEAST_REST
-    rest, z2 = 1 / ceiling, NORMAL_95**2
-    middle = (rest + z2 / (2 * samples)) / (1 + z2 / samples)
-    half = NORMAL_95 / (1 + z2 / samples) * math.sqrt(rest * (1 - rest) / samples + z2 / (4 * samples**2))
-    return 1 / min(1.0, middle + half), 1 / max(LEAST_REST, middle - half)
+    low, high = wilson(1 / ceiling, samples)
+    return 1 / min(1.0, high), 1 / max(LEAST_REST, low)
+
+
+def wilson(share: float, samples: int) -> tuple[float, float]:
+    """The 95 % interval of a share of so many samples, which does not end at nothing where none of them was of it.
+
+    Wilson's interval of a binomial's parameter: JASA 22(158), 1927.
+    """
+    z2 = NORMAL_95**2
+    middle = (share + z2 / (2 * samples)) / (1 + z2 / samples)
+    half = NORMAL_95 / (1 + z2 / samples) * math.sqrt(share * (1 - share) / samples + z2 / (4 * samples**2))
+    return max(0.0, middle - half), min(1.0, middle + half)
 
 
 def undisturbed(host: HostFeatures) -> float:

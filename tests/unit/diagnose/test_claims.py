@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from factory import BACKWARD, CALL, lib, measurement, stack
+from factory import BACKWARD, CALL, FETCH, NEXT, lib, measurement, stack
 from hypothesis import given
 from hypothesis import strategies as st
 from patterncase import host_findings
@@ -94,6 +94,34 @@ def test_workers_that_compete_for_the_cores_may_hide_several_times_the_estimate(
     quickest = {"data_wait": 0.001, "forward": 0.003, "backward": 0.005, "optimizer": 0.001}
     teams = first(phases, **shared, model=ModelMeasurement(threads=2), unhindered_s=quickest)
     assert teams.ceiling.value == pytest.approx(0.1 / 0.009, rel=0.01)  # as in the quickest steps
+
+
+def test_what_is_not_the_culprits_own_stays(code):
+    """A quarter of the wait is torch's, which cuts and collates the samples: without the culprit, it is still there."""
+    phases = {"data_wait": 0.08, "forward": 0.01, "backward": 0.01}
+    in_fetch = (NEXT, FETCH, code.at("fetch", "# read"))
+    waiting = [stack(*in_fetch, count=600), stack(NEXT, FETCH, count=200)]
+    found = first(phases, samples=[*waiting, stack(CALL, count=200)], loader=LoaderMeasurement(batch_size=16))
+    assert found.pattern == "input-bound" and found.culprit.function == "fetch"
+    assert found.ceiling.value == pytest.approx(1 / 0.4)
+    alone = first(phases, samples=[stack(*in_fetch, count=800), stack(CALL, count=200)], loader=LoaderMeasurement())
+    assert alone.ceiling.value == pytest.approx(1 / 0.2)
+
+
+@given(st.floats(1, 1000), st.floats(0, 1))
+def test_a_part_of_a_component_has_a_ceiling_between_nothing_and_the_components(of, part):
+    component = Interval(of, of, of)
+    value, low, high = claims.without(component, Interval(part, 0.9 * part, min(1.0, 1.1 * part)))
+    assert 1 <= low <= value * 1.0001 and value <= high * 1.0001 and high <= of * 1.0001
+    assert claims.without(component, Interval(1.0, 1.0, 1.0)) == pytest.approx(component)
+
+
+def test_a_gain_that_is_estimated_is_never_a_single_figure():
+    finding = first(LOGGING, spread=0.0)
+    assert finding.expected_gain.known_by == "estimated"
+    assert finding.expected_gain.confidence == "low"
+    measured = claims.measured(finding, 3.0, 2.9, 3.1)
+    assert (measured.ceiling.confidence, measured.expected_gain.confidence) == ("high", "low")
 
 
 def test_a_leak_promises_nothing():

@@ -23,6 +23,7 @@ from unstall.threshold import Range
 
 if TYPE_CHECKING:
     from unstall.diagnose.features import HostFeatures
+    from unstall.diagnose.placing import Placed
     from unstall.records.measurements import Slowing
     from unstall.records.report import Culprit
     from unstall.records.run import Utilization
@@ -167,6 +168,13 @@ class Pattern:
     def ceiling_range(self, finding: Finding, host: HostFeatures) -> tuple[float, float]:
         """The lowest and the highest ceiling that the run's own measurements allow, before chance and calibration."""
         return finding.headroom, finding.headroom
+
+    def samples_of(self, finding: Finding, host: HostFeatures) -> Sequence[Placed]:
+        """The main thread's samples of the component that the headroom is of: they tell which part is the culprit's.
+
+        None where they cannot, for the headroom is of something else than phases.
+        """
+        return ()
 
     def remedy(self, finding: Finding, features: Features) -> UsualRemedy | None:
         """What is to be done in this run, where that is known better than for the cause in general."""

@@ -120,6 +120,10 @@ class CallbackBound(Pattern):
             advice=[_ADVICE[_VALIDATION]],
         )
 
+    def samples_of(self, finding: Finding, host: HostFeatures) -> list[Placed]:
+        """Those of its phases."""
+        return host.blame.in_phase(*finding.phases)
+
     def sentence(self, finding: Finding, use: Utilization) -> str:
         """Names the callback, or what callbacks are."""
         if finding.cause == _VALIDATION:

@@ -6,6 +6,7 @@ from unstall.child.seams import environments
 from unstall.diagnose.blame import culprit
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import BY_REWRITING, Pattern, UsualRemedy, at, part
+from unstall.diagnose.placing import Placed
 from unstall.diagnose.thresholds import MOST, SEEN, SPARE_CORE
 from unstall.records.report import Finding
 from unstall.records.run import Utilization
@@ -24,7 +25,18 @@ class EnvironmentBound(Pattern):
     phases = (ENV.name,)
     advice = "make the environment's step cheaper, or step several at once"
     by_hand = ((None, "write it with array operations, or step several environments at once"),)
-    calibration = ((None, None, Range(0.7, 1.0, 1.5, "the same: 1.15, one program")),)
+    calibration = (
+        (
+            None,
+            None,
+            Range(
+                0.8,
+                1.2,
+                4.0,
+                "1.0 to 2.0 of two programs: between slow steps the policy's code and data leave the caches",
+            ),
+        ),
+    )
     usual_remedies = (
         (
             "batching",
@@ -71,6 +83,10 @@ class EnvironmentBound(Pattern):
             evidence=[acting_alone, inside] if batching else [inside],
             advice=_advice(host, batching),
         )
+
+    def samples_of(self, finding: Finding, host: HostFeatures) -> list[Placed]:
+        """Those of its phases."""
+        return host.blame.in_phase(*finding.phases)
 
     def sentence(self, finding: Finding, use: Utilization) -> str:
         """Names the environment, or that there is one alone."""

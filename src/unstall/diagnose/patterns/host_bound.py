@@ -129,6 +129,11 @@ class HostBound(Pattern):
             ],
         )
 
+    def samples_of(self, finding: Finding, host: HostFeatures) -> list[Placed]:
+        """Those between the calls of the model, where the time is there."""
+        outside = finding.cause != "gc" and not host.python_in_forward
+        return host.blame.in_phase(*HOST_PLACES) if outside else []
+
     def sentence(self, finding: Finding, use: Utilization) -> str:
         """Names the function that computes."""
         name = name_of(finding.culprit)

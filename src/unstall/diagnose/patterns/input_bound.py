@@ -186,6 +186,10 @@ class InputBound(Pattern):
             f"num_workers={workers}", Range(max(0.0, remains - READ_AHEAD), remains, remains + READ_AHEAD, why)
         )
 
+    def samples_of(self, finding: Finding, host: HostFeatures) -> list[Placed]:
+        """Those of its phases."""
+        return host.blame.in_phase(*finding.phases)
+
     def sentence(self, finding: Finding, use: Utilization) -> str:
         """Whether the step waits, or the model starves, and for what."""
         culprit = finding.culprit
