@@ -63,7 +63,8 @@ def claimed(finding: Finding, pattern: Pattern, features: Features) -> Finding:
         _with_remedy(interval, remedy)
         for interval, remedy in (
             (component, pattern.remedy(finding, features)),
-            (of_culprit, usual_remedy(finding, pattern)),
+            # Who writes the culprit anew may cure what surrounds it, too.
+            (of_culprit._replace(high=component.high), usual_remedy(finding, pattern)),
         )
         if remedy is not None
     ]

@@ -12,6 +12,7 @@ from patterncase import host_findings
 from unstall.diagnose import claims
 from unstall.diagnose.claims import Interval
 from unstall.diagnose.patterns.callback_bound import PATTERN as CALLBACK_BOUND
+from unstall.diagnose.patterns.input_bound import PATTERN as INPUT_BOUND
 from unstall.records.measurements import LoaderMeasurement, MemoryMeasurement
 from unstall.records.model import ModelMeasurement
 from unstall.threshold import Range
@@ -103,9 +104,10 @@ def test_what_is_not_the_culprits_own_stays(code):
     waiting = [stack(*in_fetch, count=600), stack(NEXT, FETCH, count=200)]
     found = first(phases, samples=[*waiting, stack(CALL, count=200)], loader=LoaderMeasurement(batch_size=16))
     assert found.pattern == "input-bound" and found.culprit.function == "fetch"
-    assert found.ceiling.value == pytest.approx(1 / 0.4)
+    calibration = claims.calibration_of(found, INPUT_BOUND, "timed").value
+    assert found.ceiling.value == pytest.approx(claims.calibrated(1 / 0.4, calibration))
     alone = first(phases, samples=[stack(*in_fetch, count=800), stack(CALL, count=200)], loader=LoaderMeasurement())
-    assert alone.ceiling.value == pytest.approx(1 / 0.2)
+    assert alone.ceiling.value == pytest.approx(claims.calibrated(1 / 0.2, calibration))
 
 
 @given(st.floats(1, 1000), st.floats(0, 1))
@@ -190,7 +192,8 @@ def test_pools_of_threads_that_collide_hide_what_the_model_takes_alone():
     seen = {"loader": LoaderMeasurement(batch_size=16, batches_per_step=1.0, service_s=0.04, service_cpu_s=0.04)}
     seen |= {"cores": 2.0, "main_cpu_s": 0.19, "unhindered_s": {"data_wait": 0.03, "forward": 0.004, "backward": 0.004}}
     calm = first(phases, **seen)
-    assert calm.ceiling.value == pytest.approx(0.1 / 0.06)
+    calibration = claims.calibration_of(calm, INPUT_BOUND, "timed").value
+    assert calm.ceiling.value == pytest.approx(claims.calibrated(0.1 / 0.06, calibration))
     collide = first(phases, **seen, team_delay_s=0.08)
     assert collide.ceiling.value == pytest.approx(0.1 / 0.008) and collide.ceiling.confidence == "low"
     assert any("from each other" in line for line in collide.evidence)

@@ -116,7 +116,7 @@ class Zeros(ModelCause):
     name = "zeros"
     sure = True
     by_hand = "select the rows that count before the layers; index, group or band what a product with zeros picks"
-    calibration = Range(0.6, 1.0, 1.5, "one early cycle says how many zeros; what is left runs at another rate")
+    calibration = Range(0.6, 1.2, 2.2, "one program, two machines: 1.5; one early cycle says how many zeros")
     usual_remedy = UsualRemedy(
         "products of what counts", Range(0.0, 0.05, 0.4, "zoo: 0; two programs of others 0 and 0.09")
     )

@@ -36,7 +36,7 @@ class CommunicationBound(Pattern):
             "gradient_as_bucket_view=True, larger buckets (bucket_cap_mb), and no_sync() while gradients accumulate",
         ),
     )
-    calibration = ((None, None, Range(0.6, 1.0, 1.8, "one program: 1.3")),)
+    calibration = ((None, None, Range(0.6, 1.5, 3.5, "one program: 1.3 to 2.9")),)
     usual_remedies = ((None, UsualRemedy("fewer, overlapped bytes", Range(0.0, 0.4, 0.9, "gradients still pass"))),)
 
     def on_host(self, host: HostFeatures) -> Finding | None:

@@ -42,6 +42,14 @@ _ADVICE = {
 }
 
 
+_READING = Range(
+    0.9,
+    1.8,
+    3.5,
+    "docs/accuracy.md: 1.6 to 2.8 of three: what is read leaves the caches, and waits for the disk's queue",
+)
+
+
 class InputBound(Pattern):
     """Batches come too late, or at the price of the model's cores."""
 
@@ -93,6 +101,17 @@ class InputBound(Pattern):
                 "docs/accuracy.md: 0.5 to 1.6 of nine programs, where loader and model collide 1.2 and 1.6",
             ),
         ),
+        *((cause, kind, _READING) for cause in ("storage", "network") for kind in ("timed", "sampled")),
+        (
+            None,
+            None,
+            Range(
+                0.85,
+                1.4,
+                2.0,
+                "docs/accuracy.md, two machines: 0.9 to 2, median 1.4 of eight: beside slow Python the model is slower",
+            ),
+        ),
     )
     usual_remedies = (
         ("transform", UsualRemedy("a cheaper transform", Range(0.0, 0.08, 0.6, BY_REWRITING))),
@@ -120,7 +139,8 @@ class InputBound(Pattern):
             share=host.share(DATA_WAIT.name),
             phases=self.phases,
             headroom=headroom,
-            headroom_known_by="predicted" if loader.service_s else "estimated",
+            # Without workers the wait is the time of the loader itself, as timers show it.
+            headroom_known_by="predicted" if loader.service_s and (loader.workers or wait.contended) else "estimated",
             evidence=_evidence(host, loader, wait, cause),
             advice=_advice(host, loader, cause),
         )

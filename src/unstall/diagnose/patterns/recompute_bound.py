@@ -48,7 +48,7 @@ class RecomputeBound(Pattern):
         (
             "same-inputs",
             None,
-            Range(0.6, 1.0, 1.6, "few early cycles say how operators are divided: three programs, 0.8 to 1.2"),
+            Range(0.6, 1.2, 3.2, "few early cycles say how operators are divided: four programs, 0.8 to 3.1"),
         ),
     )
     usual_remedies = (
