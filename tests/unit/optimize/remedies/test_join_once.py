@@ -13,6 +13,7 @@ from unstall.optimize.remedies.base import NotApplicable
 from unstall.optimize.remedies.join_once import REMEDY
 from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.joined_once import loop_joins, once, refuse_shared
+from unstall.optimize.thresholds import JOINING_ONCE_SAVES
 from unstall.records.report import Hotspot
 
 GHOST = """import torch
@@ -136,4 +137,4 @@ def test_the_hot_loop_is_proposed(tmp_path, share, found):
         return
     (proposal,) = REMEDY.propose(context)
     assert "res is joined once" in proposal.title
-    assert proposal.predicted == pytest.approx(1 / (1 - 0.4 * 0.85))
+    assert proposal.predicted == pytest.approx(1 / (1 - 0.4 * JOINING_ONCE_SAVES))
