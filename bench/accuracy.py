@@ -23,7 +23,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -77,7 +77,7 @@ def main() -> int:
             show(report)
         # After each, so that a run that is cut off leaves what it found.
         if options.results:
-            options.results.write_text(json.dumps([asdict(each) for each in rows.values()]), encoding="utf-8")
+            keep(options.results, rows.values())
         if options.write:
             write(list(rows.values()), options)
     put(list(rows.values()), options)
@@ -107,6 +107,11 @@ def earlier(results: Path | None) -> dict[str, Row]:
     if results is None or not results.exists():
         return {}
     return {fields["name"]: Row(**fields) for fields in json.loads(results.read_text(encoding="utf-8"))}
+
+
+def keep(results: Path, rows: Iterable[Row]) -> None:
+    """Write the rows where ``earlier`` finds them."""
+    results.write_text(json.dumps([asdict(row) for row in rows]), encoding="utf-8")
 
 
 def load_cases(zoo: Path) -> Sequence[Any]:

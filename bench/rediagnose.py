@@ -11,14 +11,13 @@ Truths are those of the rows. What a recording does not hold (a new figure of a 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from accuracy import ZOO, earlier, load_cases, row_of, show, state_of
+from accuracy import ZOO, earlier, keep, load_cases, row_of, show, state_of
 from accuracy_table import Row, claims, format_row, interval, summary
 
 from unstall.benchmark import archive
@@ -48,8 +47,7 @@ def main() -> int:
                 show(again)
     print(summary(rows), *claims(rows), sep="\n")
     if options.into:
-        known |= {row.name: row for row in rows}
-        options.into.write_text(json.dumps([asdict(row) for row in known.values()]), encoding="utf-8")
+        keep(options.into, (known | {row.name: row for row in rows}).values())
     return 0
 
 

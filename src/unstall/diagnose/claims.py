@@ -141,7 +141,8 @@ def part_of_culprit(finding: Finding, pattern: Pattern, host: HostFeatures) -> I
     held = count(placed for placed in samples if (culprit.file, culprit.function) in functions_of(placed))
     if not held:
         return Interval(1.0, 1.0, 1.0)
-    return Interval(held / count(samples), *wilson(held / count(samples), count(samples)))
+    total = count(samples)
+    return Interval(held / total, *wilson(held / total, total))
 
 
 def without(component: Interval, part: Interval) -> Interval:

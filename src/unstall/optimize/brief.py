@@ -56,7 +56,7 @@ def _finding(finding: Finding) -> list[str]:
     if finding.culprit is not None:
         lines.append(f"  - culprit: {sanitize_line(finding.culprit.label)}: `{sanitize_line(finding.culprit.code)}`")
     if worth(finding) > 1:
-        lines.append(f"  - without it perhaps {worth(finding):.2f}× as fast ({finding.headroom_known_by})")
+        lines.append(f"  - perhaps {worth(finding):.2f}× as fast once it is cured ({finding.headroom_known_by})")
     return lines + [f"  - {sanitize_line(line)}" for line in (*finding.evidence[:3], *finding.advice[:2])]
 
 

@@ -66,6 +66,8 @@ class Pattern:
     """The causes that its findings may name."""
     phases: ClassVar[tuple[str, ...]] = ()
     """The phases of a step that the pattern is about; empty when it is about none in particular."""
+    headroom_is_of_phases: ClassVar[bool] = False
+    """Its headroom is that of a step without the phases of its finding, and of nothing else."""
     hides: ClassVar[bool] = False
     """It may cost a step what none of its phases shows, and lead without a share in them."""
     residual: ClassVar[bool] = False
@@ -172,9 +174,9 @@ class Pattern:
     def samples_of(self, finding: Finding, host: HostFeatures) -> Sequence[Placed]:
         """The main thread's samples of the component that the headroom is of: they tell which part is the culprit's.
 
-        None where they cannot, for the headroom is of something else than phases.
+        None where they cannot.
         """
-        return ()
+        return host.blame.in_phase(*finding.phases) if self.headroom_is_of_phases else ()
 
     def remedy(self, finding: Finding, features: Features) -> UsualRemedy | None:
         """What is to be done in this run, where that is known better than for the cause in general."""

@@ -41,6 +41,7 @@ class CallbackBound(Pattern):
     doing = ((CALLBACK.name, "logs, plots or writes checkpoints"),)
     causes = ("metrics", "logging", "plotting", "checkpoint", _VALIDATION)
     phases = (CALLBACK.name,)
+    headroom_is_of_phases = True
     advice = "do it every N steps, or in a thread of its own"
     by_hand = (
         ("checkpoint", "save less often, or copy the state and write it in a background thread"),
@@ -119,10 +120,6 @@ class CallbackBound(Pattern):
             evidence=[f"{of_step(share, taken_s)} on average, is validation, {times:,} times between steps"],
             advice=[_ADVICE[_VALIDATION]],
         )
-
-    def samples_of(self, finding: Finding, host: HostFeatures) -> list[Placed]:
-        """Those of its phases."""
-        return host.blame.in_phase(*finding.phases)
 
     def sentence(self, finding: Finding, use: Utilization) -> str:
         """Names the callback, or what callbacks are."""

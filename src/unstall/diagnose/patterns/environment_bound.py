@@ -6,7 +6,6 @@ from unstall.child.seams import environments
 from unstall.diagnose.blame import culprit
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import BY_REWRITING, Pattern, UsualRemedy, at, part
-from unstall.diagnose.placing import Placed
 from unstall.diagnose.thresholds import MOST, SEEN, SPARE_CORE
 from unstall.records.report import Finding
 from unstall.records.run import Utilization
@@ -23,6 +22,7 @@ class EnvironmentBound(Pattern):
     doing = ((ENV.name, "steps the environment"),)
     causes = ("env", "batching")
     phases = (ENV.name,)
+    headroom_is_of_phases = True
     advice = "make the environment's step cheaper, or step several at once"
     by_hand = ((None, "write it with array operations, or step several environments at once"),)
     calibration = (
@@ -83,10 +83,6 @@ class EnvironmentBound(Pattern):
             evidence=[acting_alone, inside] if batching else [inside],
             advice=_advice(host, batching),
         )
-
-    def samples_of(self, finding: Finding, host: HostFeatures) -> list[Placed]:
-        """Those of its phases."""
-        return host.blame.in_phase(*finding.phases)
 
     def sentence(self, finding: Finding, use: Utilization) -> str:
         """Names the environment, or that there is one alone."""

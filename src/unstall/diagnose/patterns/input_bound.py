@@ -61,6 +61,7 @@ class InputBound(Pattern):
     device_uses = ("loader",)
     causes = ("storage", "network", "transform", "collate", "workers", "threads")
     phases = (DATA_WAIT.name,)
+    headroom_is_of_phases = True
     advice = "make the batches cheaper: `unstall data` shows each stage"
     by_hand = (
         (
@@ -205,10 +206,6 @@ class InputBound(Pattern):
         return UsualRemedy(
             f"num_workers={workers}", Range(max(0.0, remains - READ_AHEAD), remains, remains + READ_AHEAD, why)
         )
-
-    def samples_of(self, finding: Finding, host: HostFeatures) -> list[Placed]:
-        """Those of its phases."""
-        return host.blame.in_phase(*finding.phases)
 
     def sentence(self, finding: Finding, use: Utilization) -> str:
         """Whether the step waits, or the model starves, and for what."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import libcst as cst
 from libcst.metadata import ExpressionContext
 
-from unstall.optimize.compiling.strict_zips import refused_zip, strict_argument
+from unstall.optimize.compiling.strict_zips import strict_argument, zipped_strictly
 from unstall.optimize.source.effects import named
 from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.module import SourceModule, dotted, root
@@ -41,6 +41,7 @@ _FUNCTIONS = named(
     }
 )
 _CONSTANTS = named({"math": "pi e inf"})
+_SIZED = ("builtins.range", "builtins.list", "builtins.sorted")
 _METHODS = ("append",)
 TO_LIST = "tolist"
 TO_NUMBER = "item"
@@ -69,7 +70,7 @@ def _refused(module: SourceModule, node: cst.CSTNode, returns: bool) -> str | No
     if isinstance(node, cst.Expr) and not is_append(node.value):
         return "does something else than to compute"
     if isinstance(node, cst.Arg) and strict_argument(module, module.parent(node)) is node:
-        return refused_zip(module, node)
+        return _refused_zip(module, node)
     if isinstance(node, (cst.CompFor, cst.Arg)) and (
         getattr(node, "asynchronous", None) or getattr(node, "star", "") or getattr(node, "keyword", None)
     ):
@@ -132,6 +133,29 @@ def _refused_call(module: SourceModule, call: cst.Call) -> str | None:
     if method in _METHODS or (method in (TO_LIST, TO_NUMBER) and not call.args):
         return None
     return f"calls {dotted(call.func) or 'what it computed'}"
+
+
+def _refused_zip(module: SourceModule, said: cst.Arg) -> str | None:
+    """Why the lengths of what is zipped strictly cannot be compared; None where they can, or need not be."""
+    if dotted(said.value) == "False":
+        return None
+    zipped = module.parent(said)
+    assert isinstance(zipped, cst.Call)
+    loop = module.enclosing(zipped, cst.For)
+    if loop is None or zipped_strictly(module, loop) is not zipped:
+        return "zips strictly what no loop goes over"
+    values = [arg.value for arg in zipped.args if arg is not said]
+    if not all(_is_sized(module, value) for value in values):
+        return "zips strictly what may have no length"
+    of = {root(node) for value in values for node in module.inside(value)} - {""}
+    grows = any(is_append(node) and root(node) in of for node in module.inside(loop.body))
+    return "goes over what it appends to" if grows else None
+
+
+def _is_sized(module: SourceModule, value: cst.BaseExpression) -> bool:
+    if isinstance(value, cst.Call):
+        return module.name(value) in _SIZED or is_listed(value)
+    return isinstance(value, (cst.Name, cst.Attribute, cst.Subscript, cst.List, cst.Tuple, cst.ListComp))
 
 
 def helper(module: SourceModule, call: cst.Call) -> cst.FunctionDef | None:

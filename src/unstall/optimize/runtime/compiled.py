@@ -248,9 +248,10 @@ class _CompiledLoop:
         @numba.njit
         def raising(x: Any) -> Any:
             result = function(x)
-            if grows and math.isinf(result) and not math.isinf(x):
+            is_infinite = math.isinf(result) and not math.isinf(x)
+            if is_infinite and grows:
                 raise OverflowError("math range error")
-            if (math.isnan(result) or (math.isinf(result) and not grows and not math.isinf(x))) and not math.isnan(x):
+            if is_infinite or (math.isnan(result) and not math.isnan(x)):
                 raise ValueError("math domain error")
             return result
 
