@@ -6,11 +6,9 @@ What is blamed in a library comes with its package and with the user's line that
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import TypeVar
 
 import msgspec
@@ -19,15 +17,16 @@ from unstall.child.user_files import is_program_file, is_user_file, runs_loops
 from unstall.diagnose import backward_lines, source
 from unstall.diagnose.callers import FunctionKey, callers_of, functions_of, loop_functions, looping_caller, who_makes
 from unstall.diagnose.evaluation import with_evaluation
+from unstall.diagnose.holders import holder_of, holder_of_growth, where_handed_on
 from unstall.diagnose.installed import distribution_of
-from unstall.diagnose.loop_frameworks import own_code, starting_lines
+from unstall.diagnose.loop_frameworks import own_code, starting_lines, with_own_code
 from unstall.diagnose.placing import Placed, Placer, count, is_import
 from unstall.diagnose.program_frames import ProgramFrames, program_frames, short
-from unstall.diagnose.thresholds import CHANCE, HANDS_ON, HOLDS
+from unstall.diagnose.thresholds import HOLDS
 from unstall.records.measurements import Measurement, SeamSite, Slowing
 from unstall.records.observations import Frame, StackSample
 from unstall.records.report import Caller, Culprit, Hotspot, LineTime
-from unstall.records.vocabulary import BACKWARD, DATA_WAIT, ENV, FORWARD, OTHER
+from unstall.records.vocabulary import BACKWARD, DATA_WAIT, ENV, FORWARD, OTHER, PhaseName
 
 _Line = TypeVar("_Line", bound=LineTime)
 
@@ -97,34 +96,25 @@ class Blame:
             if any(frame.file == file and held == function for frame, held in placed.program)
         ]  # fmt: skip
 
-    def grown(self, slowing: Slowing) -> list[Placed]:
-        """The main thread's stacks that later steps spend more time in than early ones, counted by how much more.
+    def grown_culprit(self, slowing: Slowing) -> Culprit | None:
+        """Who holds the time of the phase that later steps spend more of than early ones.
 
-        Of the phase that grows, and what is more than chance explains; none where no stacks were seen of either.
+        None where no stacks were seen of either, or chance explains the difference.
         """
-        early, late = (self._by_functions(samples) for samples in (slowing.early, slowing.late))
-        before, after = (sum(count(alike) for alike in stacks.values()) for stacks in (early, late))
-        if not before or not after or not slowing.late_s:
-            return []
-        worth = slowing.early_s / before / (slowing.late_s / after)  # an early sample's time, in late ones
-        grown = []
-        for functions, alike in late.items():
-            late_count = count(alike)
-            more = late_count - worth * count(early.get(functions, ()))
-            timed = alike[0].phase if alike[0].in_seam else OTHER.name
-            if timed == slowing.phase and more > CHANCE * math.sqrt(late_count):
-                hottest = max(alike, key=lambda placed: placed.count)
-                grown.append(replace(hottest, sample=msgspec.structs.replace(hottest.sample, count=round(more))))
-        return grown
+        early, late = (self._placed(samples) for samples in (slowing.early, slowing.late))
+        if not early or not late or not slowing.late_s:
+            return None
+        worth = slowing.early_s / count(early) / (slowing.late_s / count(late))  # an early sample's time, in late ones
+        early, late = (with_own_code(_timed_as(slowing.phase, placed)) for placed in (early, late))
+        holder = holder_of_growth(early, late, worth)
+        return None if holder is None else _blamed(holder, late, self.total, "main", self.loops)
 
-    def _by_functions(self, samples: Iterable[StackSample]) -> dict[tuple[tuple[str, str], ...], list[Placed]]:
-        """The main thread's samples by the program's functions that are on their stacks."""
-        stacks: dict[tuple[tuple[str, str], ...], list[Placed]] = defaultdict(list)
-        for sample in samples:
-            if sample.pid == self._pid and sample.main_thread and not is_import(sample.frames):
-                placed = self._placer.place(sample)
-                stacks[tuple((frame.file, function.qualname) for frame, function in placed.program)].append(placed)
-        return stacks
+    def _placed(self, samples: Iterable[StackSample]) -> list[Placed]:
+        """Those of the main thread, with their places."""
+        return [
+            self._placer.place(sample) for sample in samples
+            if sample.pid == self._pid and sample.main_thread and not is_import(sample.frames)
+        ]  # fmt: skip
 
     def main_culprit(self, samples: Sequence[Placed]) -> Culprit | None:
         """Who holds the time of these samples of the main thread; None when none of the program's code is in them.
@@ -204,50 +194,26 @@ def culprit(
         where: the process, as reports name it: ``main``, ``worker``, ``rank 3``.
         loops: functions that run the loop that these are of, if they are of one; they are not named as callers.
     """
-    weights: Counter[FunctionKey] = Counter()
-    depths: dict[FunctionKey, list[int]] = defaultdict(lambda: [0, 0])
-    for placed in samples:
-        counted = set()
-        for depth, (frame, function) in enumerate(placed.program):
-            key = (frame.file, function.qualname)
-            if key not in counted:
-                counted.add(key)
-                weights[key] += placed.count
-                depths[key][0] += depth * placed.count
-                depths[key][1] += placed.count
-    holders = [key for key, weight in weights.items() if weight >= HOLDS * count(samples)]
-    if not holders:
-        holders = [key for key, _ in weights.most_common(1)]
-    if not holders:
-        return None
-    deepest = max(holders, key=lambda key: (depths[key][0] / depths[key][1], weights[key]))
-    holder = _where_handed_on(deepest, samples)
+    deepest = holder_of(samples)
+    return None if deepest is None else _blamed(deepest, samples, total, where, loops)
+
+
+def _blamed(
+    deepest: FunctionKey, samples: Sequence[Placed], total: int, where: str, loops: frozenset[FunctionKey]
+) -> Culprit:
+    """The culprit, where this is the deepest function that holds the time of the samples."""
+    holder = where_handed_on(deepest, samples)
     maker = who_makes(holder, samples, loops) if loops else None
-    file, qualname = maker or holder
-    blamed = _at_hottest_line(samples, file, qualname, weights[(file, qualname)] / max(total, 1), where)
-    callers = callers_of((file, qualname), samples, loops, total)
-    return msgspec.structs.replace(blamed, callers=callers, via=holder[1] if maker else blamed.via)
+    file, qualname = blamed = maker or holder
+    share = count(placed for placed in samples if blamed in functions_of(placed)) / max(total, 1)
+    found = _at_hottest_line(samples, file, qualname, share, where)
+    callers = callers_of(blamed, samples, loops, total)
+    return msgspec.structs.replace(found, callers=callers, via=holder[1] if maker else found.via)
 
 
-def _where_handed_on(holder: FunctionKey, samples: Sequence[Placed]) -> FunctionKey:
-    """The deepest function that has nearly all the time of this one, which may be less than half of what it is about.
-
-    Else, where a function holds just about half, chance would decide whether it is blamed or what calls it.
-    """
-    called: Counter[FunctionKey] = Counter()
-    distances: Counter[FunctionKey] = Counter()
-    held = 0
-    for placed in samples:
-        functions = functions_of(placed)
-        if holder not in functions:
-            continue
-        held += placed.count
-        at = len(functions) - 1 - functions[::-1].index(holder)
-        for distance, function in enumerate(dict.fromkeys(functions[at + 1 :]), start=1):
-            called[function] += placed.count
-            distances[function] += distance * placed.count
-    nearly_all = [function for function, weight in called.items() if weight >= HANDS_ON * held]
-    return max(nearly_all, key=lambda function: distances[function] / called[function], default=holder)
+def _timed_as(phase: PhaseName, samples: Iterable[Placed]) -> list[Placed]:
+    """Those in whose stacks the call is that times the phase; what no call times is other."""
+    return [placed for placed in samples if (placed.phase if placed.in_seam else OTHER.name) == phase]
 
 
 def _at_hottest_line(samples: Sequence[Placed], file: str, qualname: str, share: float, where: str) -> Culprit:

@@ -27,11 +27,21 @@ def starting_lines(sites: Iterable[SeamSite]) -> frozenset[tuple[str, int]]:
 
 def own_code(samples: Iterable[Placed]) -> list[Placed]:
     """Those of the samples that are in a framework's own code, with its functions among the program's."""
-    return [
-        replace(placed, program=program_frames(placed.sample.frames, _may_be_named))
-        for placed in samples
-        if placed.sample.frames and runs_loops(placed.sample.frames[-1].file)
-    ]
+    return [_named(placed) for placed in samples if _is_own(placed)]
+
+
+def with_own_code(samples: Iterable[Placed]) -> list[Placed]:
+    """The samples; those in a framework's own code with its functions among the program's."""
+    return [_named(placed) if _is_own(placed) else placed for placed in samples]
+
+
+def _is_own(placed: Placed) -> bool:
+    frames = placed.sample.frames
+    return bool(frames) and runs_loops(frames[-1].file)
+
+
+def _named(placed: Placed) -> Placed:
+    return replace(placed, program=program_frames(placed.sample.frames, _may_be_named))
 
 
 def _may_be_named(file: str) -> bool:

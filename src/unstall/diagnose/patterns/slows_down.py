@@ -36,8 +36,8 @@ class SlowsDown(Pattern):
         if slowing is None:
             return None
         share = 1 - 2 * slowing.begin_s / (slowing.begin_s + slowing.end_s)  # of the mean step, halfway up the line
-        grown = host.blame.grown(slowing)
-        culprit = host.blame.main_culprit(grown or host.blame.in_phase(*_places(slowing.phase)))
+        grown = host.blame.grown_culprit(slowing)
+        culprit = grown or host.blame.main_culprit(host.blame.in_phase(*_places(slowing.phase)))
         if culprit is not None:
             culprit = msgspec.structs.replace(culprit, share=share)
         container = _container(host, culprit)

@@ -77,16 +77,6 @@ def test_without_stacks_of_both_halves_it_is_less_sure_of_the_function(slowing):
     assert finding.culprit is None and finding.confidence == "medium"
 
 
-def match_grown(slowing):
-    return build(measurement(TRAINING, slowing=slowing)).blame.grown(slowing)
-
-
-def test_a_function_that_takes_as_long_as_before_is_not_blamed(slowing):
-    """Its share falls as the step grows."""
-    (placed,) = match_grown(slowing)
-    assert placed.program[-1][1].qualname == "is_new"
-
-
 def test_a_steady_step_is_none():
     assert match("slows-down") is None
 
