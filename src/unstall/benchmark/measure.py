@@ -191,9 +191,9 @@ def _root(observation: Observation, main: ProcessRecording) -> int:
 
 
 def _looks(main: ProcessRecording) -> list[tuple[float, float]]:
-    """When operators were counted, or the GPU was profiled."""
+    """When operators were counted, the GPU was profiled, or what the program keeps was looked through."""
     facts = main.facts.get("window", [])
-    return [(fact["began"], fact["ended"]) for fact in facts if fact.get("what") in ("flops", "gpu")]
+    return [(fact["began"], fact["ended"]) for fact in facts if fact.get("what") in ("flops", "gpu", "probe")]
 
 
 def _sampled(windows: Sequence[StackWindow], since: float = -math.inf, until: float = math.inf) -> list[StackSample]:

@@ -1,4 +1,4 @@
-"""Looks at processes and at the machine, straight from /proc.
+"""Looks at processes, straight from /proc.
 
 Made to be called several times a second: a look at a process is five small reads, some 50 µs. psutil takes several
 times as long, and does not tell how long a thread waited for a core.
@@ -54,12 +54,6 @@ class ProcessReader:
             read_chars=int(io.get(b"rchar", 0)),
             team_delay_s=self._run_delay(pid, threads_of(pid)[:MOST_DELAYED_THREADS]),
         )
-
-    def machine_cpu(self) -> float:
-        """Busy core-seconds of the whole machine since it started, those that a hypervisor stole included."""
-        line = _read("/proc/stat").partition(b"\n")[0].split()
-        user, nice, system, _idle, _iowait, irq, softirq, steal = (int(field) for field in line[1:9])
-        return (user + nice + system + irq + softirq + steal) / self._ticks_per_s
 
     def _run_delay(self, pid: int, threads: list[str]) -> float:
         """Seconds that these threads were ready to run but had to wait; those that have ended are forgotten.

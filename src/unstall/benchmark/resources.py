@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from typing import TypeVar
 
+from unstall.benchmark.cores import Cores
 from unstall.benchmark.gpus import Gpus
 from unstall.benchmark.process_readers import ProcessReader
 from unstall.benchmark.thresholds import MOST_POINTS, THINNED, THOROUGH_EVERY
@@ -41,6 +42,7 @@ class ResourceMonitor:
         self.ignore: set[int] = set()
         """Processes of unstall's own, the sampler's say, that are in no sum; left once ended."""
         self._reader = ProcessReader()
+        self._cores = Cores(pid)
         self._next = 0.0
         self._looks = 0
         self._tree: list[int] = [pid]
@@ -71,7 +73,8 @@ class ResourceMonitor:
     def _look_at_machine(self, now: float) -> None:
         point = MachinePoint(
             t=now,
-            busy_cpu_s=self._reader.machine_cpu() - self._unstall_cpu_s(now),
+            busy_cpu_s=self._cores.busy_s() - self._unstall_cpu_s(now),
+            beyond_quota=self._cores.beyond_quota,
             gpu_utilization=self.gpus.utilization(),
             gpu_memory_bytes=self.gpus.memory_bytes(),
             gpu_clocks=self.gpus.clocks(),
@@ -110,15 +113,16 @@ def cpu_between(points: Sequence[ResourcePoint], pids: Collection[int], t0: floa
 
 
 def other_cores(machine: Sequence[MachinePoint], points: Sequence[ResourcePoint], t0: float, t1: float) -> float:
-    """Cores that processes outside the tree used, mean from ``t0`` to ``t1``; at least 0.
+    """Cores that processes outside the tree took of those that it may use, mean from ``t0`` to ``t1``; at least 0.
 
-    Time stolen by the hypervisor counts: a core lost to a neighbour is lost all the same.
+    Time stolen by the hypervisor counts: a core lost to a neighbour is lost all the same. Where a quota allows less
+    than all the cores, what others have of the rest does not.
     """
     if t1 <= t0 or not machine:
         return 0.0
     busy = [(point.t, point.busy_cpu_s) for point in machine]
     outside = _at(busy, t1) - _at(busy, t0) - cpu_between(points, {point.pid for point in points}, t0, t1)
-    return max(0.0, outside / (t1 - t0))
+    return max(0.0, outside / (t1 - t0) - machine[-1].beyond_quota)
 
 
 def thin(points: list[Point]) -> list[Point]:

@@ -185,7 +185,6 @@ class Session:
         if self._probing is not None:
             requested, tap = self._probing
             if tap.control != PROBE or now - requested > PROBE_PATIENCE_S:
-                self.disturbed.append((requested, now))
                 self._probing = None
             return
         if not self.probing or self._loop_began is None or self._probes >= len(PROBE_AFTER_S):

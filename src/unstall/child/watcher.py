@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -82,10 +83,12 @@ class Watcher:
         self._note(name, count, first, second)
         self.windows.event(name, first, second, count)
         if control == PROBE and frame is not None:
+            began = time.monotonic()
             with ownpackage.ours():
                 from unstall.child import retention
             recording.native.control(0)
             self.emit_fact("probe", seam=name, found=retention.probe(frame))
+            self.emit_fact("window", what="probe", began=began, ended=time.monotonic())
         elif control == SAMPLE:
             from unstall.child.inprocess import InProcessSampler
 

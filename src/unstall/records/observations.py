@@ -66,14 +66,17 @@ class GpuClock(msgspec.Struct, frozen=True):
 
 
 class MachinePoint(msgspec.Struct, frozen=True):
-    """One look at the whole machine: busy core-seconds so far, and each GPU's state."""
+    """One look at the machine: each GPU's state, and what its cores did so far that the program may run on."""
 
     t: float
     busy_cpu_s: float
+    """Core-seconds, whosoever they were."""
     gpu_utilization: tuple[float, ...] = ()
     gpu_memory_bytes: tuple[int, ...] = ()
     gpu_clocks: tuple[GpuClock | None, ...] = ()
     """None for a device that does not tell."""
+    beyond_quota: float = 0.0
+    """Cores of these that a quota leaves to others at any time."""
 
 
 class Observation(msgspec.Struct, frozen=True):

@@ -8,5 +8,5 @@ from unstall.benchmark.load import Load
 @pytest.mark.parametrize(("forked_s", "cores"), [(0.0, 0.6), (4.0, 0.2), (9.0, 0.0)])
 def test_others_took_what_is_neither_ones_own_nor_a_forks(monkeypatch, forked_s, cores):
     looks = iter([(100.0, 50.0), (112.0, 56.0)])
-    monkeypatch.setattr(Load, "_now", staticmethod(lambda: next(looks)))
+    monkeypatch.setattr(Load, "_now", lambda load: next(looks))
     assert Load().of_others(10.0, forked_s) == pytest.approx(cores)

@@ -94,10 +94,11 @@ def test_disturbed_steps_are_left_out():
     assert run(r, disturbed=[(0.0, 2000.0)]).measurement.disturbed
 
 
-def test_the_step_whose_operators_were_counted_is_left_out():
+@pytest.mark.parametrize("what", ["flops", "probe"])
+def test_the_step_in_which_the_program_was_looked_at_from_within_is_left_out(what):
     r = training(40)
     whole = run(r).measurement.steps
-    r.emit_fact("window", what="flops", began=1001.0, ended=1001.05)
+    r.emit_fact("window", what=what, began=1001.0, ended=1001.05)
     assert whole - 3 <= run(r).measurement.steps < whole
 
 

@@ -113,9 +113,6 @@ def test_a_look_agrees_with_psutil(tmp_path):
     assert look.read_bytes <= theirs.io_counters().read_bytes
     assert look.t == 3.0
     assert look.run_delay_s >= 0.0
-    machine = psutil.cpu_times()
-    busy = sum(machine) - machine.idle - machine.iowait - machine.guest - machine.guest_nice
-    assert ProcessReader().machine_cpu() == pytest.approx(busy, rel=0.2, abs=60.0)
 
 
 def test_a_process_that_has_ended_has_no_state_and_no_children():

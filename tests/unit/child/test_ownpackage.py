@@ -82,7 +82,7 @@ def test_a_look_at_what_is_kept_needs_no_unstall_in_the_programs_environment(pyt
         "from program import facts\n"
         "print([kind for kind, _ in facts], 'unstall' in sys.modules)\n"
     )
-    assert out == ["['site', 'probe'] False"]
+    assert out == ["['site', 'probe', 'window'] False"]
 
 
 def test_the_programs_own_unstall_reaches_the_recorder_that_runs(python, tmp_path):

@@ -208,10 +208,12 @@ def test_stop_ends_the_program(watched):
 def test_a_probe_is_answered_and_the_wish_taken_back(watched, monkeypatch):
     monkeypatch.setattr(retention, "probe", lambda frame: {"frame": frame.f_code.co_name})
     tap = Tap(watched.path)
-    tap.control = PROBE
+    tap.control, began = PROBE, time.monotonic()
     watched.see("~optimizer", control=PROBE)
     assert tap.control == 0
     assert watched.of("probe") == [{"seam": "~optimizer", "found": {"frame": "see"}}]
+    (window,) = watched.of("window")
+    assert window["what"] == "probe" and began <= window["began"] <= window["ended"] <= time.monotonic()
 
 
 def test_sampling_from_inside_begins_and_the_wish_is_taken_back(watched, monkeypatch):
