@@ -57,6 +57,7 @@ def main() -> int:
     parser.add_argument("--results", type=Path, help="keep the rows here, and go on from those of an earlier sitting")
     parser.add_argument("--write", type=Path, help="write the table as Markdown; that of the other layout stays")
     parser.add_argument("--put", type=Path, help="put the table between the marks in this file")
+    parser.add_argument("--note", default="", help="a sentence on how these rows were made, for the page")
     parser.add_argument("--replay", action="store_true", help="run nothing: the table and the totals of --results")
     options = parser.parse_args()
     if options.keep:

@@ -151,6 +151,7 @@ def markdown(rows: Sequence[Row], options: argparse.Namespace) -> str:
         "",
         f"Measured by `make accuracy` on {describe()}. Each program ran for {options.seconds:g} s",
         f"under `unstall run`, then its fixed twin for {options.seconds * 0.6:g} s without.",
+        *([options.note] if options.note else []),
         "",
         *LEGEND,
         *([*claims(rows), ""] if claims(rows) else []),

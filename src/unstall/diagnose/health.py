@@ -96,11 +96,14 @@ def computes_again(host: HostFeatures) -> bool:
 def most_of_model(host: HostFeatures) -> float:
     """What a finding of what the model itself costs weighs at most: it is what is left when all else is mended.
 
-    Where most of the step is the model's it may come before lesser stalls, unless much of it is computed again.
+    Where most of the step is the model's it may come before lesser stalls, unless much of it is computed again, or most
+    of it learns nothing: how fast that is computed depends on the machine, and that it need not be does not.
     """
-    again = host.measurement.recomputation
+    again, frozen = host.measurement.recomputation, host.measurement.frozen
     repeats = again is not None and again.share >= COMPUTED_AGAIN_LEADS and computes_again(host)
-    is_left = host.model_s <= MOSTLY_MODEL * host.step_s or (repeats and host.measurement.frozen is None)
+    if frozen is not None:
+        repeats = frozen.share * host.phase_s(FORWARD.name) >= MOST * host.model_s
+    is_left = host.model_s <= MOSTLY_MODEL * host.step_s or repeats
     return float(WORTH if is_left else OUTRANKS_GROWTH)
 
 

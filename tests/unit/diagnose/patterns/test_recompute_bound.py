@@ -82,6 +82,15 @@ def test_a_part_that_learns_nothing_leads_only_where_nothing_else_is_worth_fixin
     assert beside[0].pattern == "input-bound"
 
 
+@pytest.mark.parametrize(("share", "pattern"), [(0.9, "recompute-bound"), (0.2, "compute-bound")])
+def test_most_of_a_model_that_learns_nothing_comes_before_how_fast_it_is_computed(share, pattern):
+    """Of a machine that is faster the same arithmetic is a smaller part of its peak."""
+    frozen = FrozenPart("trunk", "Trunk", "", 0, share=share)
+    slow = ModelMeasurement(threads=4, dtype="torch.float32", flops=1e9, peak_flops=1e11, flops_coverage=1.0)
+    first, *_ = host_findings(measurement({"forward": 0.09, "backward": 0.01}, frozen=frozen, model=slow))
+    assert first.pattern == pattern
+
+
 @pytest.mark.parametrize(("recurring", "cause"), [(0.99, "frozen-part"), (0.6, "same-inputs")])
 def test_where_all_recurs_in_training_the_part_that_learns_nothing_is_named(code, recurring, cause):
     place = code.at("suppress", "# suppress")
