@@ -33,14 +33,14 @@ _GOAL_S = 60.0
 def main() -> int:
     """Run the programs, print the rows, write the table where asked; exit code 1 where a kept change is no faster."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", help="names of programs, with commas between")
+    parser.add_argument("--only", help="names of programs, with commas between; '' for the table of --rows alone")
     parser.add_argument("--seconds", type=float, default=5.0, help="for each run of a twin")
     parser.add_argument("--rounds", type=int, default=1, help="of two runs of each twin")
     parser.add_argument("--rows", type=Path, help="a JSON file that keeps the rows")
     parser.add_argument("--put", type=Path, help="put the table between the marks in this file")
     options = parser.parse_args()
     rows = {row.name: row for row in read_rows(options.rows)}
-    for name in options.only.split(",") if options.only else NAMES:
+    for name in filter(None, options.only.split(",")) if options.only is not None else NAMES:
         with tempfile.TemporaryDirectory() as folder:
             rows[name] = case(name, Path(folder), Measuring(("--quick",), options.seconds, options.rounds))
         print(line(rows[name]), flush=True)
