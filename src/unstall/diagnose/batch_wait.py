@@ -63,7 +63,12 @@ def batch_wait(host: HostFeatures, loader: LoaderMeasurement) -> BatchWait:
 
 
 def making_batches(host: HostFeatures, loader: LoaderMeasurement) -> tuple[list[Placed], ProcessRole]:
-    """Samples of who makes the batches: workers, other threads, or the main thread as it waits."""
+    """Samples of who makes the batches: workers, other threads, or the main thread as it waits.
+
+    Where a sampler keeps it waiting, no batch can be made before that.
+    """
+    if drawing := sampling(host):
+        return drawing, "main"
     if loader.workers:
         return host.worker_samples(), "worker"
     waiting = host.blame.in_phase(DATA_WAIT.name)
@@ -75,6 +80,13 @@ def making_batches(host: HostFeatures, loader: LoaderMeasurement) -> tuple[list[
     return waiting, "main"
 
 
+def sampling(host: HostFeatures) -> list[Placed]:
+    """What the main thread is seen at as it waits, where a sampler takes most of that; else nothing."""
+    waiting = host.blame.in_phase(DATA_WAIT.name)
+    drawing = [placed for placed in waiting if vocabulary.draws_samples(placed.sample.frames)]
+    return drawing if drawing and count(drawing) >= MOST * count(waiting) else []
+
+
 def _only_waits(host: HostFeatures, placed: Placed) -> bool:
     """Whether the program's deepest line is the one that asks a loader for a batch: others make it."""
     asking = {(site.file, site.line) for site in host.sites(NEXT)}
@@ -84,6 +96,8 @@ def _only_waits(host: HostFeatures, placed: Placed) -> bool:
 def cause_of_wait(host: HostFeatures, loader: LoaderMeasurement, samples: list[Placed]) -> str:
     """Why batches come late: a cause of :class:`unstall.diagnose.patterns.input_bound.InputBound`."""
     measured = host.measurement
+    if sampling(host):
+        return "sampler"
     wait_s = host.phase_s(DATA_WAIT.name)
     starting = loader.workers and loader.start_s >= MOST * wait_s and wait_s > RESTARTING * host.step_s
     if starting and not loader.persistent_workers:  # those that stay only fill the queue again

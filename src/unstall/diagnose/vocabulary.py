@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Sequence
 
@@ -30,6 +31,7 @@ _SERVERS = re.compile(
     r"bentoml|mosec|gradio|ray[/\\]serve|wsgiref)[/\\.]|[/\\]grpc[/\\](aio[/\\])?_server\.py$"
     r"|[/\\](http[/\\]server|socketserver)\.py$"
 )
+_LOADER = re.compile(r"[/\\]torch[/\\]utils[/\\]data[/\\]dataloader\.py$")
 _WAITS = re.compile(
     r"select|_?poll|epoll|get|_?recv(_bytes)?|_recv_bytes|accept|wait|readline|readinto|"
     r"run|asyncio_run|run_until_complete|run_forever|_run_once|serve_forever"
@@ -95,6 +97,19 @@ def is_callback_library(frames: Sequence[Frame]) -> bool:
 def is_network_library(frames: Iterable[Frame]) -> bool:
     """Whether a frame is of a library that talks over a network."""
     return any(_NETWORK_LIBRARIES.search(frame.file) for frame in frames)
+
+
+def draws_samples(frames: Sequence[Frame]) -> bool:
+    """Whether torch's loader asks a sampler there which samples come next, or begins to."""
+    return any(
+        _LOADER.search(above.file)
+        and (
+            above.function.endswith("_next_index")
+            # A sampler of batches whose __iter__ is no generator works when the loader is begun.
+            or (below.function.endswith("__iter__") and not _LOADER.search(below.file))
+        )
+        for above, below in itertools.pairwise(frames)
+    )
 
 
 def is_server(frames: Iterable[Frame]) -> bool:

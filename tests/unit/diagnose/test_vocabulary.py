@@ -109,6 +109,17 @@ def test_libraries_that_talk_over_a_network(frame):
     assert not v.is_network_library([lib("numpy/core/fromnumeric.py", "sum")])
 
 
+def test_samplers_are_asked_by_torchs_loader():
+    own = lib("pkg/samplers.py", "ByLength.__iter__")
+    loading, fetching = (lib("torch/utils/data/dataloader.py", name) for name in ("_next_index", "_next_data"))
+    assert v.draws_samples([loading, lib("torch/utils/data/sampler.py", "__iter__"), own])
+    assert v.draws_samples([lib("torch/utils/data/dataloader.py", "_BaseDataLoaderIter.__init__"), own])
+    begun = lib("torch/utils/data/dataloader.py", "DataLoader.__iter__")
+    assert not v.draws_samples([lib("train.py", "main"), begun, lib("torch/utils/data/dataloader.py", "__init__")])
+    assert not v.draws_samples([fetching, lib("pkg/data.py", "Rows.__getitem__")])
+    assert not v.draws_samples([own])
+
+
 @pytest.mark.parametrize(
     "call", ["print", "f.write", "writer.writerow", "json.dump", "plt.savefig", "os.fsync", "logger.info"]
 )

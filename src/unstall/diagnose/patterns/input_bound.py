@@ -37,6 +37,7 @@ _ADVICE = {
     "storage": "read only what is needed (an index, memory mapping, sequential shards), or cache it",
     "collate": "build the batch with whole-array operations (torch.stack, pad_sequence), not a Python loop",
     "transform": "make this function cheaper: whole-array or library operations, or do it once and cache it",
+    "sampler": "draw all indices at once, with array operations (torch.multinomial), or once for all epochs",
     "workers": "keep the workers: DataLoader(..., persistent_workers=True), and do their set-up once",
     "threads": "one thread in each worker: torch.set_num_threads(1) and cv2.setNumThreads(0) in worker_init_fn",
 }
@@ -59,7 +60,7 @@ class InputBound(Pattern):
     brief = "the step waits for data, or the loader takes its cores"
     doing = ((DATA_WAIT.name, "waits for the next batch"),)
     device_uses = ("loader",)
-    causes = ("storage", "network", "transform", "collate", "workers", "threads")
+    causes = ("storage", "network", "transform", "collate", "sampler", "workers", "threads")
     phases = (DATA_WAIT.name,)
     headroom_is_of_phases = True
     advice = "make the batches cheaper: `unstall data` shows each stage"
@@ -83,6 +84,10 @@ class InputBound(Pattern):
             "transform",
             "use array or library operations, keep what the first transforms give, or decode JPEGs "
             "at reduced size (Image.draft)",
+        ),
+        (
+            "sampler",
+            "draw all indices at once, with array operations, or once for all epochs",
         ),
         (
             "threads",
@@ -117,6 +122,7 @@ class InputBound(Pattern):
     usual_remedies = (
         ("transform", UsualRemedy("a cheaper transform", Range(0.0, 0.08, 0.6, BY_REWRITING))),
         ("collate", UsualRemedy("collating by whole arrays", Range(0.0, 0.1, 0.4, "copying stays; zoo: 0.08"))),
+        ("sampler", UsualRemedy("indices drawn at once", Range(0.0, 0.05, 0.6, BY_REWRITING))),
         ("storage", UsualRemedy("reading less, or once", Range(0.0, 0.05, 0.5, "zoo: 0.01; else the disk's"))),
         ("network", UsualRemedy("fetching in parallel", Range(0.0, 0.1, 0.5, "zoo: 0; else the bandwidth's"))),
         ("workers", UsualRemedy("persistent workers", Range(0.0, 0.1, 0.4, "the first batch of an epoch stays"))),
@@ -273,6 +279,9 @@ def _cause_evidence(host: HostFeatures, loader: LoaderMeasurement, cause: str) -
     if cause == "workers":
         start = seconds(loader.start_s)
         lines.append(f"starting workers and their first batch takes {start} a step, {loader.epochs} epochs")
+    if cause == "sampler":
+        beside = ": loader workers get no indices before" if loader.workers else ""
+        lines.append(f"most of the wait is for the sampler, which runs in the main process{beside}")
     if cause == "network" and loader.service_network_s:
         lines.append(f"{of_batch(loader.service_network_s)} blocked in network I/O")
     if cause == "collate":
@@ -293,7 +302,7 @@ def _worker_advice(host: HostFeatures, loader: LoaderMeasurement, cause: str) ->
     """Whether more workers help, and how many; empty where they have nothing to do with the cause."""
     workers = _more_workers(host, loader, cause)
     if workers is None:
-        full = loader.workers and cause not in ("workers", "threads")
+        full = loader.workers and cause not in ("sampler", "workers", "threads")
         return "more workers would not help: all cores are busy" if full else ""
     if _mostly_waits(host, loader, cause):
         return f"num_workers={workers}: the workers mostly wait, so they need no more cores"
@@ -304,7 +313,7 @@ def _worker_advice(host: HostFeatures, loader: LoaderMeasurement, cause: str) ->
 def _more_workers(host: HostFeatures, loader: LoaderMeasurement, cause: str | None) -> int | None:
     """How many workers would load faster; None where more of them do not help."""
     workers, spare = loader.workers, host.spare_cores
-    if cause in ("workers", "threads"):
+    if cause in ("sampler", "workers", "threads"):
         return None
     if _mostly_waits(host, loader, cause):
         return max(4, 2 * workers)

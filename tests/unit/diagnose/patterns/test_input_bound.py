@@ -35,6 +35,35 @@ def test_input_bound_blames_the_thread_that_makes_what_the_main_thread_only_wait
     assert finding.culprit.function == "main"
 
 
+INDEX = lib("torch/utils/data/dataloader.py", "_BaseDataLoaderIter._next_index")
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_sampler_is_blamed_where_it_runs_and_workers_do_not_hide_it(code, workers):
+    ask = code.at("main", "# ask")
+    drawing = stack(ask, NEXT, INDEX, lib("torch/utils/data/sampler.py", "__iter__"), code.at("pad", "# pad"), count=60)
+    reading = stack(ask, NEXT, FETCH, code.at("main", "# ask"), count=20)
+    working = [in_worker(code, "main", "# ask")] if workers else []
+    finding = match(
+        "input-bound",
+        WAITING,
+        loader=loader(workers=workers),
+        worker_pids=frozenset({WORKER_PID}) if workers else frozenset(),
+        samples=[drawing, reading, *working, stack(CALL, count=20)],
+    )
+    assert (finding.cause, finding.culprit.function, finding.culprit.where) == ("sampler", "pad", "main")
+    assert not any("num_workers" in line or "more workers" in line for line in finding.advice)
+    assert any("sampler" in line and ("workers get" in line) == bool(workers) for line in finding.evidence)
+
+
+def test_a_sampler_that_takes_a_little_of_the_wait_is_not_why_batches_come_late(code):
+    ask = code.at("main", "# ask")
+    drawing = stack(ask, NEXT, INDEX, lib("torch/utils/data/sampler.py", "__iter__"), count=30)
+    reading = stack(ask, NEXT, FETCH, code.at("pad", "# pad"), count=50)
+    finding = match("input-bound", WAITING, loader=loader(workers=0), samples=[drawing, reading, stack(CALL, count=20)])
+    assert finding.cause == "transform"
+
+
 def in_worker(code, function, snippet, *deeper, count=100):
     return stack(WORKER, FETCH, code.at(function, snippet), *deeper, pid=WORKER_PID, count=count)
 
