@@ -167,6 +167,11 @@ def is_recurrent(host: HostFeatures) -> bool:
     return recurrent > MOST * total > 0
 
 
+def usual_rate(host: HostFeatures) -> float:
+    """The share of the machine's peak that layers like the model's reach, at the least."""
+    return float(RECURRENT_RATE if is_recurrent(host) else GOOD_RATE)
+
+
 def _slow_arithmetic(host: HostFeatures) -> list[str]:
     """Whether the arithmetic runs at a rate that is usual for such layers, as far as is known."""
     measured, rate = host.measurement, host.efficiency
@@ -175,7 +180,7 @@ def _slow_arithmetic(host: HostFeatures) -> list[str]:
         return ["other programs took so many cores that the rate of the model's arithmetic is not known"]
     if rate is None or (coverage is not None and coverage < COUNTED_OPS):
         return ["how fast the model computes, compared with this machine's peak, is not known"]
-    least = RECURRENT_RATE if is_recurrent(host) else GOOD_RATE
+    least = usual_rate(host)
     if rate >= least:
         return []
     return [

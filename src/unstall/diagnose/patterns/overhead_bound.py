@@ -26,7 +26,6 @@ from unstall.diagnose.thresholds import (
     CALLED_OP_S,
     FEW_ITEMS,
     FORWARD_OPS,
-    GOOD_RATE,
     LARGE_MODEL_OPS,
     LEAST_CALL_S,
     LOW_EFFICIENCY,
@@ -60,6 +59,10 @@ _ADVICE = {
     "small-ops": "use one operator over the whole sequence or batch (nn.GRU, bmm, masks), or torch.compile",
 }
 
+_STEPS_WAIT = (
+    "the steps of a recurrent layer wait for each other: give each more to do (layers side by side as one, larger "
+    "batches), and have fewer of them (sequences of like length in a batch)"
+)
 _MANY_PROMPTS = "hand many prompts at once to generate(), padded on the left; a pipeline takes a list and batch_size"
 
 
@@ -102,7 +105,7 @@ class OverheadBound(Pattern):
         efficiency = host.efficiency
         single = (model.batch_size or BATCHED) <= FEW_ITEMS
         # What takes no longer than a slow call is mostly the call, unless it computes as layers do.
-        least_rate = GOOD_RATE if each <= SLOW_CALL_S else LOW_EFFICIENCY
+        least_rate = health.usual_rate(host) if each <= SLOW_CALL_S else LOW_EFFICIENCY
         computes = efficiency is not None and efficiency > least_rate
         # What takes no longer than a call is a small operator, whatever it writes: others write in its place.
         writes = host.writing_share > WRITING and each > CALLED_OP_S
@@ -127,7 +130,7 @@ class OverheadBound(Pattern):
             evidence.append(
                 f"the model is called {model.forwards:.3g} times a step, on {size} sample{'s' if size > 1 else ''} each"
             )
-        advice = [_MANY_PROMPTS if cause == "batching" and host.measurement.generation else _ADVICE[cause]]
+        advice = [_advice(host, cause)]
         samples = host.measurement.samples_per_step
         if cause == "small-ops" and samples:
             evidence.append(f"a step takes {samples:.4g} samples, {seconds(host.step_s / samples)} each")
@@ -201,6 +204,12 @@ def _cause(host: HostFeatures, single: bool) -> str:
     if (single and (model.ops or 0) / max(model.forwards, 1) < LARGE_MODEL_OPS) or host.model_calls >= CALLED_OFTEN:
         return "batching"
     return "small-ops"
+
+
+def _advice(host: HostFeatures, cause: str) -> str:
+    if cause == "batching" and host.measurement.generation:
+        return _MANY_PROMPTS
+    return _STEPS_WAIT if cause == "small-ops" and health.is_recurrent(host) else _ADVICE[cause]
 
 
 def _larger_batch(host: HostFeatures, samples: float, efficiency: float) -> str:

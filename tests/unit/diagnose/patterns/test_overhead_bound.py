@@ -113,6 +113,20 @@ def test_large_or_efficient_operators_are_no_overhead(model):
     assert match("overhead-bound", model=ModelMeasurement(forwards=1, batch_size=32, **model)) is None
 
 
+@pytest.mark.parametrize(("rate", "is_overhead"), [(0.05, True), (0.2, False)])
+def test_a_recurrent_layer_is_not_told_to_be_one(code, rate, is_overhead):
+    """Its steps are operators of their own, which reach less than others, and it is the library's already."""
+    layer = [module("gru", "GRU", 0.095, file=code.file)]
+    ops = 8000.0
+    flops = rate * 1e11 * sum(TRAINING.get(phase, 0.0) for phase in ("forward", "backward", "optimizer"))
+    model = ModelMeasurement(threads=4, ops=ops, batch_size=16, flops=flops, peak_flops=1e11, flops_coverage=1.0)
+    found = match("overhead-bound", model=model, modules=layer, samples=[stack(CALL, count=500)])
+    assert (found is not None) == is_overhead
+    if found is not None:
+        assert found.cause == "small-ops" and "recurrent" in found.advice[0]
+        assert not any("nn.GRU" in line for line in found.advice)
+
+
 def test_tiny_operators_say_more_than_the_layer_that_they_are_in(code):
     """Both leave a step next to nothing: which comes first is no matter of the letters of their names."""
     layer = [module("gru", "MinimalGRU", 0.095, file=code.file)]
