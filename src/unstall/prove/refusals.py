@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from unstall.prove.trees import Sides
+from unstall.prove.trees import Sides, content_of
 from unstall.records.proof import Difference
 
 _MEASURING = {"time", "timeit", "builtins", "sys", "os", "atexit", "threading", "torch", "signal", "resource"}
@@ -40,7 +40,7 @@ def first(sides: Sides) -> Difference | None:
     for path, before, after in sides.differing:
         if after is None:
             continue
-        reason = _of_name(path, before)
+        reason = _of_name(path, before, sides)
         if reason:
             return Difference(kind="effects", place=path.name, detail=reason)
         if path.suffix in (".py", ".pyw"):
@@ -52,16 +52,25 @@ def first(sides: Sides) -> Difference | None:
     return None
 
 
-def _of_name(path: Path, before: bytes | None) -> str | None:
+def _of_name(path: Path, before: bytes | None, sides: Sides) -> str | None:
     if path.name in _STARTED_BY_PYTHON or path.suffix == ".pth":
         return "Python runs this file in every process, before the program"
     if path.suffix in _WITHOUT_SOURCE:
         return "compiled Python: nobody can read what it does; bring its source"
     module = path.parent if path.name == "__init__.py" else path.with_suffix("")
-    in_package = (module.parent / "__init__.py").exists()
-    if before is None and path.suffix == ".py" and module.name in _SHADOWED and not in_package:
+    if before is None and path.suffix == ".py" and module.name in _SHADOWED and not _is_package(module.parent, sides):
         return f"a new file that hides the module {module.name}"
     return None
+
+
+def _is_package(folder: Path, sides: Sides) -> bool:
+    """Whether Python finds what is in the folder by the folder's name, with an ``__init__.py`` or without."""
+    if (folder / "__init__.py").exists() or folder / "__init__.py" in sides.changed:
+        return True
+    importing = re.compile(rf"^\s*(from|import)\s+{re.escape(folder.name)}\b".encode(), re.MULTILINE)
+    beside = {*folder.parent.glob("*.py"), *(path for path, content in sides.changed.items() if content is not None)}
+    sources = [path for path in beside if path.parent == folder.parent and path.suffix == ".py"]
+    return any(importing.search(content_of(sides.changed, path)) for path in sources)
 
 
 def _acts(content: bytes) -> Iterator[tuple[int, str]]:

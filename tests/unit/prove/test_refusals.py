@@ -67,6 +67,21 @@ def test_settings_and_clocks_that_are_read_are_not(source):
     assert of(source) is None
 
 
+@pytest.mark.parametrize("importing", ["from boxes.select import best\n", "import boxes.select as s\n"])
+def test_a_folder_that_is_imported_by_its_name_hides_nothing(tmp_path, importing):
+    """With or without an __init__.py: ``boxes/select.py`` is ``boxes.select``."""
+    (tmp_path / "boxes").mkdir()
+    module, train = tmp_path / "boxes" / "select.py", tmp_path / "train.py"
+    train.write_text("import torch\n")
+    assert "hides the module select" in first(Sides({module: None}, {module: b"x = 1\n"})).detail
+    assert first(Sides({module: None, train: b""}, {module: b"x = 1\n", train: importing.encode()})) is None
+    train.write_text(importing)
+    assert first(Sides({module: None}, {module: b"x = 1\n"})) is None
+    init = tmp_path / "boxes" / "__init__.py"
+    train.write_text("")
+    assert first(Sides({module: None, init: None}, {module: b"x = 1\n", init: b""})) is None
+
+
 def test_what_the_original_does_too_is_not():
     source = "import time\ntime.sleep = print\n"
     assert of(source + "x = 1\n", source) is None

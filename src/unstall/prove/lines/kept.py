@@ -19,6 +19,9 @@ _DISPLAYS = (ast.Dict, ast.DictComp)
 _MAKERS = frozenset(("dict", "defaultdict", "OrderedDict", "WeakValueDictionary"))
 
 
+_WHOLE = ""
+"""In place of an attribute: the object itself."""
+
 _Values = dict[str, list[ast.expr]]
 """What each local name is made of."""
 
@@ -76,13 +79,61 @@ def _in_function(source: ChangedSource, place: _Place, new: set[str]) -> str | N
         words = f"what {ast.unparse(store.holder)} ({source.place(store.holder.lineno)}) keeps"
         needs, tells = (_names_behind(each, values) for each in (store.value, store.key))
         is_shared = place.owner is not None and not name.startswith(f"{place.owner.name}.self.")
-        if is_shared and place.me in needs - tells and place.owner is not None:
+        if place.owner is not None and is_shared and place.me in needs and _untold(store, place, values):
             return f"{words} is found by every {place.owner.name}: a second one would be given that of the first"
+        if address := _address(store, values):
+            return f"{words} is found by {address}, an address, which is another object's once this one is gone"
         if ast.unparse(store.holder) in recalled:
             for argument in place.arguments:
                 if argument in needs - tells:
                     return f"{words} depends on {argument}, which its key does not tell: with another it is the same"
     return None
+
+
+def _untold(store: _Store, place: _Place, values: _Values) -> bool:
+    """Whether what is kept comes of an attribute of the object that its key leaves out."""
+    needs, tells = (_attributes([*_behind(each, values)], place) for each in (store.value, store.key))
+    return _WHOLE not in tells and bool(needs - tells)
+
+
+def _attributes(expressions: Sequence[ast.AST], place: _Place) -> set[str]:
+    """Attributes of the object that these read, also in its own methods; and ``_WHOLE`` where it is handed on itself.
+
+    Constants of the class are the same for all objects.
+    """
+    assert place.owner is not None
+    methods = {each.name: each for each in place.owner.body if isinstance(each, FUNCTIONS)}
+    constants = {
+        target.id
+        for each in place.owner.body
+        for target in (each.targets if isinstance(each, ast.Assign) else ())
+        if isinstance(target, ast.Name)
+    }
+    found: set[str] = set()
+    waiting = [*expressions]
+    while waiting:
+        nodes = [*ast.walk(waiting.pop())]
+        of_object = [node for node in nodes if isinstance(node, ast.Attribute) and _is(node.value, place.me)]
+        waiting += [methods.pop(node.attr) for node in of_object if node.attr in methods]
+        found |= {node.attr for node in of_object}
+        if sum(_is(node, place.me) for node in nodes) > len(of_object):
+            found.add(_WHOLE)
+    return found - constants - {each.name for each in place.owner.body if isinstance(each, FUNCTIONS)}
+
+
+def _is(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
+
+
+def _address(store: _Store, values: _Values) -> str:
+    """``id(x)`` in a key where ``x`` is not kept with it, which would keep its address its own; else nothing."""
+    with_it = [ast.unparse(each) for each in getattr(store.value, "elts", ())]
+    for each in _behind(store.key, values):
+        for node in ast.walk(each):
+            taken = node.args if isinstance(node, ast.Call) and called(node) == "id" else []
+            if taken and ast.unparse(taken[0]) not in with_it:
+                return ast.unparse(node)
+    return ""
 
 
 def _places(tree: ast.Module) -> Iterator[_Place]:

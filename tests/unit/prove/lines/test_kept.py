@@ -29,6 +29,8 @@ def shared(*changes):
     for old, new in changes:
         assert old in after
         after = after.replace(old, new)
+    if "dict(\n" not in after:
+        compile(after, "train.py", "exec")  # or nothing is found for that
     sides = Sides({TRAIN: BEFORE.encode()}, {TRAIN: after.encode()})
     return first(sides, changed_lines(sides))
 
@@ -66,7 +68,13 @@ def test_so_is_one_of_the_module(lines):
 @pytest.mark.parametrize(
     "changes",
     [
-        [IN_CLASS, kept("self.kept", key="id(self), index")],
+        [IN_CLASS, kept("self.kept", key="(self, index)")],
+        [IN_CLASS, kept("self.kept", key="(id(self), index)", value="(self, self.x[index])")],
+        [
+            IN_CLASS,
+            ("    kept = {}\n", "    kept = {}\n    SCALE = 2\n"),
+            kept("self.kept", value="index * self.SCALE"),
+        ],
         [IN_CLASS, kept("self.kept", value="table_of(index)")],
         [IN_CLASS, kept("self.kept"), ("        self.x = x\n", "        self.x = x\n        self.kept = {}\n")],
         [("        self.x = x\n", "        self.x, self.kept = x, {}\n"), kept("self.kept")],
@@ -78,6 +86,39 @@ def test_so_is_one_of_the_module(lines):
 )
 def test_what_tells_them_apart_or_does_not_depend_on_them_is_none(changes):
     assert shared(*changes) is None
+
+
+MORE = ("        self.x = x\n", "        self.x, self.words, self.training = x, {}, len(x) > 9\n")
+READ_BY_METHOD = (
+    "    def read(self, index):\n",
+    "    def numbers(self, line):\n        return self.split(line, 9)\n\n"
+    "    def split(self, line, most):\n        return [self.words[each] for each in line][:most]\n\n"
+    "    def read(self, index):\n",
+)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("(self.training, index)", "self.x[index]"),
+        ("self.x[index]", "[self.words[each] for each in self.x[index]]"),
+        ("self.x[index]", "self.numbers(self.x[index])"),
+        ("self.x[index]", "numbers(self, index)"),
+    ],
+)
+def test_a_key_that_tells_a_part_of_an_object_is_found_by_others_that_differ_in_the_rest(key, value):
+    assert "is found by every Rows" in shared(IN_CLASS, MORE, READ_BY_METHOD, kept("self.kept", key, value))
+
+
+def test_a_key_that_tells_all_that_is_read_of_an_object_tells_it_apart():
+    key = "(tuple(self.x[index]), tuple(self.words))"
+    assert shared(IN_CLASS, MORE, READ_BY_METHOD, kept("self.kept", key, "self.numbers(self.x[index])")) is None
+
+
+@pytest.mark.parametrize("changes", [[IN_CLASS, kept("self.kept", key="(id(self), index)")],
+                                     [IN_MODULE, kept("KEPT", key="id(self.x)", value="ordered(self.x)")]])  # fmt: skip
+def test_an_address_is_another_objects_once_the_first_is_gone(changes):
+    assert "an address, which is another object's once this one is gone" in shared(*changes)
 
 
 MATCH = """
