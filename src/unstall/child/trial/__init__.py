@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 PARTS = (
     "reached", "volume", "settings", "seed", "shorter", "check", "perturb", "stress", "probe", "observe", "account",
-    "clock", "fault", "held", "elsewhere", "damaged", "many", "raised", "colliding", "ahead", "results",
+    "clock", "fault", "held", "elsewhere", "damaged", "many", "raised", "colliding", "ahead", "loading",
+    "results",
 )  # fmt: skip
 """The parts in the order they are put in place: the clock last, so that it stops when the others have seen a step."""
 

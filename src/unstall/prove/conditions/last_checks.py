@@ -9,7 +9,7 @@ from typing import Any
 
 from unstall.prove import thresholds
 from unstall.prove.comparing import Comparer
-from unstall.prove.conditions import ahead, colliding, damaged, elsewhere, faults, repeated, stress
+from unstall.prove.conditions import ahead, colliding, damaged, elsewhere, faults, loading, repeated, stress
 from unstall.prove.left_behind.effects import Effects, EffectsComparison
 from unstall.prove.lines.reached import changed_lines
 from unstall.prove.runner import WholeRun
@@ -153,14 +153,19 @@ class LastChecks:
         if colliding.goes_by_checksums(sides, changed_lines(sides)):
             self._compare_under(colliding.PLAN, colliding.WHERE)
         if self.watched and damaged.has_loader(self.watched[0].original):
-            self._compare_under(ahead.PLAN, ahead.WHERE)
+            for condition in (ahead, loading):
+                self._compare_under(condition.PLAN, condition.WHERE)
 
     def _compare_under(self, plan: Mapping[str, Any], where: str) -> None:
         """Raise ProofEnded where the changed program does not do the same under a plan that the original bears."""
         self.log(f"what both do{where}")
-        original, changed = self.runs.failing(plan)
-        if not (original.effects.status or original.timed_out or changed.timed_out):
-            self._refuse_other_ends(plan, original, changed, where, self.comparer.in_effects)
+        original = self.runs.may_fail(self.runs.sides.original, plan)
+        if original.effects.status or original.timed_out:
+            return
+        changed = self.runs.may_fail(self.runs.sides.changed, plan)
+        if changed.timed_out:
+            raise ProofEnded("inconclusive", f"it does not end{where}")
+        self._refuse_other_ends(plan, original, changed, where, self.comparer.in_effects)
 
     def _start_elsewhere(self) -> None:
         """Compare where both write where they are started in another folder, if they write into theirs."""

@@ -188,6 +188,29 @@ def test_batches_that_are_made_ahead_must_be_the_same(output, verdict):
     assert verdict == "proven" or proof.reason.endswith("where each batch is made before the one before it is used")
 
 
+@pytest.mark.parametrize(
+    ("original", "changed", "reason"),
+    [
+        ({}, {}, ""),
+        ({}, {"output": "loss 0.7\n"}, "it does not do the same (standard output, line 1: 0.7 instead of 0.5)"),
+        ({}, {"status": 1}, "it ends with exit code 1, and the original with 0,"),
+        ({}, {"timed_out": True}, "it does not end"),
+        ({"status": 1}, {"status": 1}, ""),
+        ({"timed_out": True}, {"timed_out": True}, ""),
+    ],
+)
+def test_a_loader_worker_must_be_able_to_make_what_the_main_process_does(original, changed, reason):
+    def loading(given, plan):
+        if "loading" not in plan:
+            return reading(plan)
+        run = seeded(plan, **{name: value for name, value in given.items() if name != "timed_out"})
+        return replace(run, timed_out=given.get("timed_out", False))
+
+    proof, _ = prove(partial(loading, original), lambda plan: replace(loading(changed, plan), seconds=5.0))
+    assert proof.verdict == ("inconclusive" if reason else "proven")
+    assert reason in proof.reason and (not reason or proof.reason.endswith("where a loader worker makes the batches"))
+
+
 def summed(plan, **given):
     """A run that keeps pictures by their checksum: where all have the same, all are one picture."""
     return seeded(plan, **(given if "colliding" in plan else {}))
