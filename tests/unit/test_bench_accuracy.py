@@ -88,7 +88,8 @@ def test_rows_that_were_kept_become_the_table_again(table, accuracy, tmp_path):
     kept, page = tmp_path / "rows.json", tmp_path / "accuracy.md"
     kept.write_text(json.dumps([asdict(row(table, "prog", ceiling=figure(2, 1.5, 3), free=2.2))]))
     page.write_text("# Accuracy\n\nold\n\n## Held-out programs\n\nstays\n")
-    options = argparse.Namespace(results=kept, write=page, put=None, seconds=8.0, layout="script", zoo=Path("zoo"))
+    words = {"seconds": 8.0, "layout": "script", "zoo": Path("zoo"), "note": "Fitted to these rows."}
+    options = argparse.Namespace(results=kept, write=page, put=None, **words)
     assert accuracy.replay(options) == 0
-    assert "2.00× (1.50 to 3.00, medium) | 2.20×" in page.read_text()
+    assert "2.00× (1.50 to 3.00, medium) | 2.20×" in page.read_text() and words["note"] in page.read_text()
     assert page.read_text().endswith("## Held-out programs\n\nstays\n")
