@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from unstall.benchmark.environment import usable_cores
+from unstall.benchmark.environment import cpu_quota
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
@@ -24,7 +24,7 @@ class Cores:
         except OSError:
             numbers = os.sched_getaffinity(0)
         self._names = frozenset(f"cpu{number}".encode() for number in numbers)
-        self.beyond_quota = max(0.0, len(numbers) - usable_cores())
+        self.beyond_quota = max(0.0, len(numbers) - cpu_quota())
         """Cores of these that a control group's quota leaves to others at any time."""
 
     def busy_s(self) -> float:

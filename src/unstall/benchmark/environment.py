@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import subprocess
@@ -41,12 +42,13 @@ def usable_cores(root: Path = Path("/")) -> float:
 
     ``root`` is where ``proc`` and ``sys`` lie.
     """
-    cores = float(len(os.sched_getaffinity(0)))
-    for folder in _control_groups(root, "cpu"):
-        quota = _quota_v2(folder) or _quota_v1(folder)
-        if quota:
-            cores = min(cores, quota)
-    return cores
+    return min(float(len(os.sched_getaffinity(0))), cpu_quota(root))
+
+
+def cpu_quota(root: Path = Path("/")) -> float:
+    """Cores that the control groups of this process allow it; infinite without a quota."""
+    quotas = (_quota_v2(folder) or _quota_v1(folder) for folder in _control_groups(root, "cpu"))
+    return min(filter(None, quotas), default=math.inf)
 
 
 def usable_memory_bytes(root: Path = Path("/")) -> int:

@@ -56,7 +56,7 @@ class Session:
         self.stopped = False
         """Whether unstall has asked the program to end, after the steps asked for."""
         self.disturbed: list[tuple[float, float]] = []
-        """When unstall itself took time from the program."""
+        """When Ctrl-Z held the program up; what unstall does within it, the program's own facts tell."""
         self.resources = resources or ResourceMonitor(pid)
         self.sampler = Sampler(pid, directory) if sampling else None
         self.taps: dict[Path, Tap] = {}

@@ -67,24 +67,17 @@ def making_batches(host: HostFeatures, loader: LoaderMeasurement) -> tuple[list[
 
     Where a sampler keeps it waiting, no batch can be made before that.
     """
-    if drawing := sampling(host):
-        return drawing, "main"
+    waiting = host.blame.in_phase(DATA_WAIT.name)
+    if _share(waiting, _draws) >= MOST:
+        return [placed for placed in waiting if _draws(placed)], "main"
     if loader.workers:
         return host.worker_samples(), "worker"
-    waiting = host.blame.in_phase(DATA_WAIT.name)
     if _share(waiting, lambda placed: _only_waits(host, placed)) >= MOST:
         if host.blame.threads:
             return host.blame.threads, "main"
         if host.worker_samples():
             return host.worker_samples(), "worker"
     return waiting, "main"
-
-
-def sampling(host: HostFeatures) -> list[Placed]:
-    """What the main thread is seen at as it waits, where a sampler takes most of that; else nothing."""
-    waiting = host.blame.in_phase(DATA_WAIT.name)
-    drawing = [placed for placed in waiting if vocabulary.draws_samples(placed.sample.frames)]
-    return drawing if drawing and count(drawing) >= MOST * count(waiting) else []
 
 
 def _only_waits(host: HostFeatures, placed: Placed) -> bool:
@@ -96,7 +89,7 @@ def _only_waits(host: HostFeatures, placed: Placed) -> bool:
 def cause_of_wait(host: HostFeatures, loader: LoaderMeasurement, samples: list[Placed]) -> str:
     """Why batches come late: a cause of :class:`unstall.diagnose.patterns.input_bound.InputBound`."""
     measured = host.measurement
-    if sampling(host):
+    if _share(samples, _draws) >= MOST:
         return "sampler"
     wait_s = host.phase_s(DATA_WAIT.name)
     starting = loader.workers and loader.start_s >= MOST * wait_s and wait_s > RESTARTING * host.step_s
@@ -124,6 +117,10 @@ def cause_of_wait(host: HostFeatures, loader: LoaderMeasurement, samples: list[P
 
 def _share(samples: list[Placed], wanted: Callable[[Placed], bool]) -> float:
     return count(placed for placed in samples if wanted(placed)) / count(samples) if samples else 0.0
+
+
+def _draws(placed: Placed) -> bool:
+    return vocabulary.draws_samples(placed.sample.frames)
 
 
 def _reads(placed: Placed) -> bool:

@@ -100,9 +100,10 @@ def most_of_model(host: HostFeatures) -> float:
     of it learns nothing: how fast that is computed depends on the machine, and that it need not be does not.
     """
     again, frozen = host.measurement.recomputation, host.measurement.frozen
-    repeats = again is not None and again.share >= COMPUTED_AGAIN_LEADS and computes_again(host)
     if frozen is not None:
         repeats = frozen.share * host.phase_s(FORWARD.name) >= MOST * host.model_s
+    else:
+        repeats = again is not None and again.share >= COMPUTED_AGAIN_LEADS and computes_again(host)
     is_left = host.model_s <= MOSTLY_MODEL * host.step_s or repeats
     return float(WORTH if is_left else OUTRANKS_GROWTH)
 

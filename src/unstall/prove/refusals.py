@@ -64,13 +64,25 @@ def _of_name(path: Path, before: bytes | None, sides: Sides) -> str | None:
 
 
 def _is_package(folder: Path, sides: Sides) -> bool:
-    """Whether Python finds what is in the folder by the folder's name, with an ``__init__.py`` or without."""
-    if (folder / "__init__.py").exists() or folder / "__init__.py" in sides.changed:
+    """Whether Python finds what is in the folder by the folder's name, with an ``__init__.py`` or without.
+
+    Where a script may lie, Python looks first, whatever the change makes of that folder.
+    """
+    init = folder / "__init__.py"
+    if _was_there(init, sides):
+        return True
+    if any(_was_there(path, sides) for path in folder.glob("*.py")):
+        return False
+    if init in sides.changed or init.exists():
         return True
     importing = re.compile(rf"^\s*(from|import)\s+{re.escape(folder.name)}\b".encode(), re.MULTILINE)
     beside = {*folder.parent.glob("*.py"), *(path for path, content in sides.changed.items() if content is not None)}
     sources = [path for path in beside if path.parent == folder.parent and path.suffix == ".py"]
     return any(importing.search(content_of(sides.changed, path)) for path in sources)
+
+
+def _was_there(path: Path, sides: Sides) -> bool:
+    return sides.original[path] is not None if path in sides.original else path.exists()
 
 
 def _acts(content: bytes) -> Iterator[tuple[int, str]]:

@@ -94,7 +94,7 @@ class Observation(msgspec.Struct, frozen=True):
     pauses: Sequence[StackWindow] = msgspec.field(default_factory=list)
     """Further ones, in long pauses between steps: more of these than of the steps."""
     disturbed: Sequence[tuple[float, float]] = msgspec.field(default_factory=list)
-    """When unstall itself, or Ctrl-Z, held the program up: steps then are not timed."""
+    """When Ctrl-Z held the program up: steps then are not timed."""
     sampled: Sequence[tuple[float, float]] = msgspec.field(default_factory=list)
     """When stacks were sampled from outside, which slows the program a little: steps then are not timed if there are
     others like them.

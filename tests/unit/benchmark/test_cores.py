@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -40,11 +41,18 @@ def test_of_a_process_that_has_ended_they_are_this_ones():
     assert Cores(process.pid).busy_s() == pytest.approx(Cores().busy_s(), rel=0.1, abs=10.0)
 
 
-@pytest.mark.parametrize(("quota", "left"), [(64.0, 0.0), (2.0, 62.0)])
+def test_cores_that_unstall_itself_may_not_use_are_no_quota(monkeypatch):
+    """It may be bound to one core, and be attached to a program that has them all."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(64)) if pid else {0})
+    monkeypatch.setattr(cores, "cpu_quota", lambda: math.inf)
+    assert Cores(1).beyond_quota == 0.0
+
+
+@pytest.mark.parametrize(("quota", "left"), [(math.inf, 0.0), (64.0, 0.0), (2.0, 62.0)])
 def test_what_a_quota_leaves_to_others_is_no_loss(monkeypatch, quota, left):
     """Others keep 50 of 64 cores busy: to a container that may use two of them that is nothing."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(64)))
-    monkeypatch.setattr(cores, "usable_cores", lambda: quota)
+    monkeypatch.setattr(cores, "cpu_quota", lambda: quota)
     assert Cores().beyond_quota == left
     machine = [MachinePoint(float(t), 50.0 * t, beyond_quota=left) for t in range(3)]
     assert other_cores(machine, [], 0.0, 2.0) == max(0.0, 50.0 - left)

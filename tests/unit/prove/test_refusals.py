@@ -82,6 +82,19 @@ def test_a_folder_that_is_imported_by_its_name_hides_nothing(tmp_path, importing
     assert first(Sides({module: None, init: None}, {module: b"x = 1\n", init: b""})) is None
 
 
+@pytest.mark.parametrize("more", ["__init__.py", "other.py"])
+def test_a_folder_of_scripts_is_made_no_package_by_the_change(tmp_path, more):
+    """``python train.py`` finds ``time.py`` beside it, with an ``__init__.py`` or without."""
+    folder = tmp_path / "program"
+    folder.mkdir()
+    (folder / "train.py").write_text("x = 1\n")
+    added = {
+        folder / "time.py": b"x = 1\n",
+        (folder if more == "__init__.py" else tmp_path) / more: b"import program\n",
+    }
+    assert "hides the module time" in first(Sides(dict.fromkeys(added), added)).detail
+
+
 def test_what_the_original_does_too_is_not():
     source = "import time\ntime.sleep = print\n"
     assert of(source + "x = 1\n", source) is None

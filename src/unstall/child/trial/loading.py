@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from unstall.child import trial
+from unstall.child.loader_settings import override
 
 
 def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
@@ -18,13 +19,4 @@ def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
 
 
 def _load_beside(module: Any, workers: int) -> None:
-    loader = module.DataLoader
-    original = loader.__iter__
-
-    def __iter__(self: Any) -> Any:
-        # When it begins, for until then a program may set what it likes.
-        if self.num_workers == 0:
-            self.num_workers, self.prefetch_factor = workers, self.prefetch_factor or 2
-        return original(self)
-
-    loader.__iter__ = __iter__
+    override(module, {"num_workers": workers}, lambda arguments: not arguments.get("num_workers"))

@@ -2,7 +2,8 @@
 
 A dict in a class's body, or in the module, from which ``self.x[index]`` is taken by ``index``: a second dataset would
 be given the samples of the first. Targets of boxes and labels that are kept by the boxes alone: the same boxes with
-other labels would be given the earlier ones. A program in which neither comes up does the same.
+other labels would be given the earlier ones. Or what is kept by an address, which another object has later. A program
+in which none of these comes up does the same.
 """
 
 from __future__ import annotations
@@ -103,12 +104,8 @@ def _attributes(expressions: Sequence[ast.AST], place: _Place) -> set[str]:
     """
     assert place.owner is not None
     methods = {each.name: each for each in place.owner.body if isinstance(each, FUNCTIONS)}
-    constants = {
-        target.id
-        for each in place.owner.body
-        for target in (each.targets if isinstance(each, ast.Assign) else ())
-        if isinstance(target, ast.Name)
-    }
+    assigned = (target for each in place.owner.body if isinstance(each, ast.Assign) for target in each.targets)
+    same_for_all = {*methods, *(target.id for target in assigned if isinstance(target, ast.Name))}
     found: set[str] = set()
     waiting = [*expressions]
     while waiting:
@@ -118,7 +115,7 @@ def _attributes(expressions: Sequence[ast.AST], place: _Place) -> set[str]:
         found |= {node.attr for node in of_object}
         if sum(_is(node, place.me) for node in nodes) > len(of_object):
             found.add(_WHOLE)
-    return found - constants - {each.name for each in place.owner.body if isinstance(each, FUNCTIONS)}
+    return found - same_for_all
 
 
 def _is(node: ast.AST, name: str) -> bool:

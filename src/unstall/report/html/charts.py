@@ -147,7 +147,8 @@ def _cores(archive: Archive, roles: dict[str, list[list[ResourcePoint]]], edges:
     shown = [(role, sum(_rate(points, "cpu_s", edges) for points in group)) for role, group in roles.items()]
     program_cores = sum(rate for _, rate in shown)
     if len(archive.machine) > 2:
-        shown.append(("other programs", (_rate(archive.machine, "busy_cpu_s", edges) - program_cores).clip(0)))
+        outside = _rate(archive.machine, "busy_cpu_s", edges) - program_cores - archive.machine[-1].beyond_quota
+        shown.append(("other programs", outside.clip(0)))
     panel = _panel("Cores at work", "cores", shown, stacked=True)
     cores = archive.report.run.environment.get("cpu_count")
     if panel is not None and isinstance(cores, (int, float)) and cores > 0:
