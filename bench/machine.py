@@ -12,6 +12,7 @@ import unstall
 from unstall.benchmark.environment import cpu_model, usable_cores
 
 ROOT = Path(__file__).resolve().parent.parent
+_MOST_NAMED = 10  # sittings: a longer list nobody reads
 
 
 def describe() -> str:
@@ -43,8 +44,24 @@ def other_sittings(rows: Mapping[str, tuple[str, str]], here: tuple[str, str]) -
     if len(others) == 1 and all(sitting != here for sitting in rows.values()):
         (version, machine), *_ = others
         return f"All rows are of one sitting: version {version}, {machine}."
+    if len(others) > _MOST_NAMED:
+        return f"**Rows were measured in {len(others)} sittings,** each row's own is kept with it: {_summed(others)}."
     named = [f"{_names(names)}: version {commit}, {machine}" for (commit, machine), names in sorted(others.items())]
     return f"**Rows were measured in several sittings:** {'; '.join(named)}."
+
+
+def _summed(sittings: Mapping[tuple[str, str], Sequence[str]]) -> str:
+    """Rows, versions and days of each machine, in words."""
+    machines: dict[str, list[tuple[str, str, int]]] = {}
+    for (version, described), names in sittings.items():
+        machine, _, day = described.rpartition(", ")
+        machines.setdefault(machine, []).append((day, version, len(names)))
+    words = []
+    for machine, each in sorted(machines.items()):
+        days = sorted({day for day, _, _ in each})
+        when = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
+        words.append(f"{sum(n for *_, n in each)} rows of {len({v for _, v, _ in each})} versions on {machine}, {when}")
+    return "; ".join(words)
 
 
 def _names(names: Sequence[str]) -> str:

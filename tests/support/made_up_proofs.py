@@ -69,9 +69,9 @@ def make_run_of(plan):
 
 
 def is_watched(plan):
-    return bool({"account", "reached", "fault", "held", "damaged", "many", "elsewhere"} & set(plan))
+    return bool({"account", "reached", "fault", "held", "damaged", "many", "elsewhere", "stress"} & set(plan))
 
 
 def is_plain(plan):
     """Whether a run is compared, under the program's own seeds."""
-    return is_watched(plan) and "seed" not in plan and "fault" not in plan
+    return is_watched(plan) and not {"seed", "fault", "stress"} & set(plan)

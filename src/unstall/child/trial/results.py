@@ -3,6 +3,9 @@
 ``plan["functions"]``: path → names of functions of that module. ``results.json``, at the end of the first process:
 [path, name, digest of the arguments, the result as nested lists]. What is no number, text, array, tensor or container
 of such says nothing, and is left out; so is a call that has the same arguments as one before it and another result.
+
+Then some calls are made once more, each with one of its arguments in another order, which no run may give: there the
+digest begins with ``REARRANGED``.
 """
 
 from __future__ import annotations
@@ -11,13 +14,21 @@ import atexit
 import hashlib
 import json
 import os
+import signal
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from unstall.child.trial import rearranged
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import CodeType, FrameType
 
+REARRANGED = "~"
+
 _MOST_CALLS = 40  # of a function, to look at
+_MOST_AGAIN = 8  # of these, to make once more
+_AGAIN_S = 10.0  # for all of them: one may not end
 _MOST_NUMBERS = 4096  # in a value: larger ones say nothing
 _DEPTH = 6
 _LATER = 0x20 | 0x80 | 0x200  # code of generators and coroutines: their results come later
@@ -26,6 +37,15 @@ _GIVEN_TOO = 0x04 | 0x08  # code that takes *args or **kwargs
 
 class Opaque(Exception):
     """A value of which nothing can be said."""
+
+
+class Call(NamedTuple):
+    """One that may be made once more."""
+
+    place: tuple[str, str]
+    function: Callable[..., Any]
+    given: dict[str, Any]
+    """A copy of its arguments, by name."""
 
 
 class Results:
@@ -40,6 +60,7 @@ class Results:
         self.open: dict[int, tuple[str, str, str]] = {}
         """By the frame: path, name and arguments of calls that go on."""
         self.found: dict[tuple[str, str, str], Any] = {}
+        self.again: list[Call] = []
 
     def follow(self, frame: FrameType, event: str, argument: Any) -> None:
         """For ``sys.setprofile``."""
@@ -67,10 +88,14 @@ class Results:
             return
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         try:
-            given = json.dumps([described(frame.f_locals[name]) for name in names])
+            given = {name: frame.f_locals[name] for name in names}
+            digest = digest_of(given)
         except (Opaque, KeyError):
             return
-        self.open[id(frame)] = path, code.co_name, hashlib.blake2b(given.encode(), digest_size=8).hexdigest()
+        self.open[id(frame)] = path, code.co_name, digest
+        if calls <= _MOST_AGAIN and not code.co_posonlyargcount:
+            function = frame.f_globals[code.co_name]
+            self.again.append(Call((path, code.co_name), function, rearranged.copy_of(given)))
 
     def _end(self, place: tuple[str, str, str], result: Any) -> None:
         try:
@@ -83,9 +108,53 @@ class Results:
     def write(self) -> None:
         """At the end of the first process."""
         if os.getpid() == self.pid:
+            sys.setprofile(None)
+            signal.signal(signal.SIGALRM, _give_up)
+            signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
+            try:
+                self._make_again()
+            except _TooLong:
+                pass
+            signal.setitimer(signal.ITIMER_REAL, 0)
             rows = [[*place, value] for place, value in self.found.items() if value is not None]
             with open(self.path, "w") as file:
                 json.dump(rows, file)
+
+    def _make_again(self) -> None:
+        """Make the calls that are kept, each with one argument in another order. Raises _TooLong.
+
+        What gives something else at a second time depends on more than it is given.
+        """
+        for place in dict.fromkeys(call.place for call in self.again):
+            calls = [call for call in self.again if call.place == place]
+            for name in rearranged.unordered([call.given for call in calls]):
+                for call in calls:
+                    given = {**call.given, name: rearranged.reverse(call.given[name])}
+                    results = [_result(call.function, rearranged.copy_of(given)) for _ in range(2)]
+                    if results[0] is not None and results[0] == results[1]:
+                        self.found[(*place, REARRANGED + digest_of(given))] = results[0]
+
+
+class _TooLong(BaseException):
+    """Raised where the calls that are made again have taken all their time."""
+
+
+def _give_up(*_: Any) -> None:
+    raise _TooLong
+
+
+def _result(function: Callable[..., Any], given: dict[str, Any]) -> Any:
+    """None of a call that fails, or of whose result nothing can be said."""
+    try:
+        return described(function(**given))
+    except Exception:
+        return None
+
+
+def digest_of(given: dict[str, Any]) -> str:
+    """Of arguments. Raises Opaque."""
+    text = json.dumps([described(value) for value in given.values()])
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:

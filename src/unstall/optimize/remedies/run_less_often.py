@@ -57,7 +57,7 @@ def _leading_to(context: RemedyContext, finding: Finding) -> list[tuple[Path, in
     """The user's lines that lead to the culprit and to no part of the training, the outermost first."""
     culprit = finding.culprit
     assert culprit is not None
-    name, training = culprit.function.rpartition(".")[2], _lines_of_training(context)
+    name, training = culprit.function.rpartition(".")[2], _lines_of_training(context, finding)
     lines: Counter[tuple[str, int]] = Counter()
     depths: dict[tuple[str, int], int] = {}
     for sample in context.measurement.samples:
@@ -82,9 +82,17 @@ def _named(frame: Frame) -> str:
     return short(frame.function).rpartition(".")[2]
 
 
-def _lines_of_training(context: RemedyContext) -> set[tuple[str, int]]:
-    """What leads to the model, its backward pass or its optimizer: (file, line)."""
-    sites = [site for site in context.measurement.sites if any(seam.covers(site.seam) for seam in _TRAINING)]
+def _lines_of_training(context: RemedyContext, finding: Finding) -> set[tuple[str, int]]:
+    """What leads to the model, its backward pass or its optimizer: (file, line).
+
+    A model that is called without gradients trains nothing: a plot shows what it gives. But validation is left whole.
+    """
+    is_validation = finding.cause == "validation"
+    sites = [
+        site
+        for site in context.measurement.sites
+        if any(seam.covers(site.seam) for seam in _TRAINING) and (site.grad or is_validation)
+    ]
     return {place for site in sites for place in
             ((site.file, site.line), *((file, line) for file, _, line in site.callers))}  # fmt: skip
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from unstall.prove import thresholds
 from unstall.prove.comparing import Comparer
-from unstall.prove.conditions import ahead, colliding, damaged, elsewhere, faults, loading, repeated, stress
+from unstall.prove.conditions import ahead, colliding, damaged, diverged, elsewhere, faults, loading, repeated, stress
 from unstall.prove.left_behind.effects import Effects, EffectsComparison
 from unstall.prove.lines.reached import changed_lines
 from unstall.prove.runner import WholeRun
@@ -40,6 +40,7 @@ class LastChecks:
         """
         if plan is not None:
             self._stress(plan)
+            self._diverge()
         self._fail()
         if self._damage() and plan is not None:
             self._lengthen({"clock": plan["clock"]})
@@ -60,6 +61,20 @@ class LastChecks:
             self.comparer.judge(stress.first_difference(original, changed, one), one.where)
             if stress.has_losses(original):
                 self.comparer.known_by.append(f"{one.compared} of the first step{one.where}")
+
+    def _diverge(self) -> None:
+        """Compare how both tell that a training has gone astray, to its end."""
+        self.log(f"what both write{diverged.WHERE}")
+        original, changed = self.runs.failing(diverged.PLAN)
+        if original.timed_out:
+            return
+        if changed.timed_out:
+            raise ProofEnded("inconclusive", f"it does not end{diverged.WHERE}")
+        self.comparer.judge(diverged.first_difference(original.effects, changed.effects), diverged.WHERE)
+        reason = damaged.ends_otherwise(original, changed)
+        if reason:
+            raise ProofEnded("inconclusive", f"{reason}{diverged.WHERE}")
+        self.comparer.known_by.append(f"exit code, and how numbers that are none are spelled,{diverged.WHERE}")
 
     def _fail(self) -> None:
         """Compare how both end where something goes wrong."""

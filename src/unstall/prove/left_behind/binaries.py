@@ -15,6 +15,7 @@ import pickletools
 import random
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import IO, Any, BinaryIO, NamedTuple
 
@@ -22,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unstall.optimize.sameness import Limits, ObservedTensor
+from unstall.prove.left_behind.layouts import Layout, of_tensor, without_order
 
 _KINDS = {
     "FloatStorage": "float32", "DoubleStorage": "float64", "HalfStorage": "float16", "BFloat16Storage": "bfloat16",
@@ -32,6 +34,7 @@ _KINDS = {
 OF_CONTENT = ".data/serialization_id"
 """A member that holds a digest of the others."""
 _MOST_HEADER = 100_000_000
+_MOST_REORDERED = 1 << 28  # bytes of a storage: a larger one is read as it lies in the file
 _BLOCK_BYTES = 1 << 22  # a multiple of every width
 _WIDTHS = {"float32": 4, "float64": 8, "float16": 2, "bfloat16": 2}
 _SAMPLE_BYTES = 1 << 20
@@ -109,9 +112,9 @@ def _of_archive(archive: zipfile.ZipFile) -> dict[str, BinaryPart]:
         raise zipfile.BadZipFile
     pickles = {name for name in names if name.endswith("data.pkl") and archive.getinfo(name).file_size < _MOST_HEADER}
     storages = {
-        f"{name.removesuffix('data.pkl')}data/{key}": kind
+        f"{name.removesuffix('data.pkl')}data/{key}": storage
         for name in pickles
-        for key, kind in _storages(archive.read(name)).items()
+        for key, storage in _storages(archive.read(name)).kept.items()
     }
     root = _root(names) if pickles else ""
     parts: dict[str, BinaryPart] = {}
@@ -129,9 +132,22 @@ def _of_archive(archive: zipfile.ZipFile) -> dict[str, BinaryPart]:
             else:
                 member.seek(0)
             size = archive.getinfo(name).file_size - member.tell()
-            kind = kind or storages.get(name, "")
+            if name in storages:
+                kind, layout = storages[name]
+                member = _in_rows(member, size, kind, layout)
             parts[name.removeprefix(root)] = _read(kind, member, size, _SAMPLE_BYTES // len(names))
     return parts
+
+
+def _in_rows(member: IO[bytes], size: int, kind: str, layout: Layout | None) -> IO[bytes]:
+    """The numbers of a storage in the order of rows, if it has another; as they are where that is not known."""
+    if layout is None or not kind or size > _MOST_REORDERED or layout.order == sorted(layout.order):
+        return member
+    content = member.read()
+    try:
+        return io.BytesIO(layout.in_rows(content, _WIDTHS[kind]))
+    except ValueError:  # not as many numbers as it says
+        return io.BytesIO(content)
 
 
 def _root(names: Sequence[str]) -> str:
@@ -144,9 +160,10 @@ def _of_pickle(name: str, content: bytes) -> dict[str, BinaryPart]:
     """A pickle as what it says, and the numbers in it: a loss or a learning rate that is saved beside the weights."""
     words, numbers = hashlib.blake2b(digest_size=16), []
     try:
-        for operation, argument, _ in pickletools.genops(content):
-            is_number = operation.name == "BINFLOAT"
-            words.update(repr((operation.name, None if is_number else argument)).encode())
+        operations = [(operation.name, argument) for operation, argument, _ in pickletools.genops(content)]
+        for operation, argument in without_order(operations, _storages(content).have_layouts):
+            is_number = operation == "BINFLOAT"
+            words.update(repr((operation, None if is_number else argument)).encode())
             numbers += [argument] if is_number else []
     except Exception:  # damaged: it is compared as it is
         return {name: _words(content)}
@@ -229,31 +246,57 @@ class _Inert:
         """As lists do."""
 
 
+class _Storage(NamedTuple):
+    """That a pickle refers to."""
+
+    key: str
+    numbers: int
+
+
 class _Storages(pickle.Unpickler):
-    """Notes the kind of each storage that a pickle of torch's refers to."""
+    """Notes the kind of each storage that a pickle of torch's refers to, and how the tensor of it lies there."""
 
     def __init__(self, content: bytes):
         super().__init__(io.BytesIO(content))
         self.kinds: dict[str, str] = {}
+        self.referred: list[str] = []
+        self.layouts: dict[str, Layout | None] = {}
 
     def find_class(self, module: str, name: str) -> Any:
-        """An empty class of that name."""
-        return type(name, (_Inert,), {})
+        """An empty class of that name, but for what makes a tensor of a storage."""
+        return self._tensor if name == "_rebuild_tensor_v2" else type(name, (_Inert,), {})
 
     def persistent_load(self, identity: Any) -> Any:
         """``("storage", class, key, device, how many)``."""
-        _, storage, key, *_ = identity
+        _, storage, key, _, numbers, *_ = identity
         self.kinds[str(key)] = _KINDS.get(getattr(storage, "__name__", ""), "")
+        self.referred.append(str(key))
+        return _Storage(str(key), numbers)
+
+    def _tensor(self, storage: _Storage, offset: int, size: Any, stride: Any, *_: Any) -> Any:
+        self.layouts[storage.key] = of_tensor(offset, size, stride, storage.numbers)
         return _Inert()
 
+    @property
+    def kept(self) -> dict[str, tuple[str, Layout | None]]:
+        """(kind, layout of the tensor whose storage it is alone) of each."""
+        times = Counter(self.referred)
+        return {key: (kind, self.layouts.get(key) if times[key] == 1 else None) for key, kind in self.kinds.items()}
 
-def _storages(content: bytes) -> dict[str, str]:
+    @property
+    def have_layouts(self) -> list[bool]:
+        """Of each that is referred to, in turn, whether numbers of it are read in the order of rows."""
+        kept = self.kept
+        return [bool(kept[key][0]) and kept[key][1] is not None for key in self.referred]
+
+
+def _storages(content: bytes) -> _Storages:
     reader = _Storages(content)
     try:
         reader.load()
     except Exception:  # a pickle that is damaged, or needs more than empty classes: what was read until then is right
         pass
-    return reader.kinds
+    return reader
 
 
 def _beyond(before: BinaryPart, after: BinaryPart, perturbed: Sequence[tuple[BinaryPart, BinaryPart]]) -> str | None:

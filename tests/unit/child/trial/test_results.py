@@ -58,6 +58,68 @@ def test_functions_of_the_module_are_noted_by_what_they_were_given(tmp_path):
     assert found_in(tmp_path / "nothing.json") == {}
 
 
+ORDERED = """
+    import random
+    import numpy as np
+    import torch
+
+    def jumps(tags, last):
+        tags.append(last)
+        return [after - before for before, after in zip(tags, tags[1:])]
+
+    def first_above(times, limit):
+        return next(number for number, time in enumerate(times) if time >= limit)
+
+    def drawn(tags):
+        return [random.random() for _ in tags]
+
+    def strict(tags):
+        if tags != [5, 1, 3]:
+            raise ValueError
+        return tags
+
+    def rows(boxes):
+        return boxes.sum(1) + boxes[0]
+
+    jumps([1, 5, 2], 7)
+    first_above([1, 2, 3], 2)
+    drawn([3, 1, 2])
+    strict([5, 1, 3])
+    rows(torch.tensor([[2.0, 3.0], [1.0, 0.0], [5.0, 5.0]]).requires_grad_()[:, :1])
+"""
+
+
+@pytest.mark.timeout(120)
+def test_functions_are_also_given_their_sequences_in_another_order_if_they_had_none(tmp_path):
+    names = ["jumps", "first_above", "drawn", "strict", "rows"]
+    plan = {"results": {"functions": {str(tmp_path / "program.py"): names}}}
+    done, folder = run_under(plan, ORDERED, tmp_path)
+    assert not done.stderr
+    found = [(name, value) for (_, name, given), value in found_in(folder / "results.json").items() if given[0] == "~"]
+    assert found == [("jumps", [3, -4, 6]), ("rows", [10.0, 6.0, 7.0])]
+
+
+@pytest.mark.timeout(120)
+def test_a_call_that_does_not_end_in_another_order_is_given_up(tmp_path, monkeypatch):
+    program = """
+        def up_to(tags):
+            place = 0
+            while tags[place] != 2:
+                place += tags[0] == 5
+            return place
+
+        def later(tags):
+            return len(tags)
+
+        up_to([5, 2, 3])
+        later([5, 2, 3])
+    """
+    plan = {"results": {"functions": {str(tmp_path / "program.py"): ["up_to", "later"]}}}
+    done, folder = run_under(plan, program, tmp_path)
+    assert not done.stderr
+    assert [value for _, value in found_in(folder / "results.json").items()] == [1, 3]
+
+
 @pytest.mark.parametrize(
     ("value", "wanted"),
     [

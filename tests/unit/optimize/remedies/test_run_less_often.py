@@ -53,7 +53,7 @@ def frame(path, function, text):
     return Frame(function, str(path), line_of(text))
 
 
-def context_of(tmp_path, source=PROGRAM, share=0.8):
+def context_of(tmp_path, source=PROGRAM, share=0.8, shown=False, cause="logging"):
     path = tmp_path / "train.py"
     path.write_text(source)
     main = frame(path, "main", "Trainer().fit([1.0])")
@@ -65,8 +65,12 @@ def context_of(tmp_path, source=PROGRAM, share=0.8):
         tuple((one.file, one.function, one.line) for one in reversed(training)),
     )  # fmt: skip
     culprit = Culprit(function="Log.step", file=str(path), line=line_of("lines.append(loss)"), share=share)
-    finding = make_finding("callback-bound", culprit=culprit, share=share)
-    measurement = make_measurement(samples=samples, sites=[site])
+    sites = [site]
+    if shown:
+        within = tuple((one.file, one.function, one.line) for one in reversed(leading[:2]))
+        sites += [SeamSite("~forward", str(path), "Log.step", leading[2].line, within, grad=False)]
+    finding = make_finding("callback-bound", cause=cause, culprit=culprit, share=share)
+    measurement = make_measurement(samples=samples, sites=sites)
     report = make_report(findings=[finding])
     return make_context(tmp_path, report=report, measurement=measurement, sources=Sources()), path
 
@@ -160,3 +164,12 @@ def test_the_line_that_leads_to_the_training_as_well_is_left(tmp_path):
     context, path = context_of(tmp_path)
     (proposal,) = REMEDY.propose(context)
     assert "Trainer().fit([1.0])\n\n\nlines" in proposal.sources.module(path).text  # main's call is as it was
+
+
+def test_a_plot_of_what_the_model_gives_trains_nothing_and_validation_is_left(tmp_path):
+    context, _ = context_of(tmp_path, shown=True)
+    (proposal,) = REMEDY.propose(context)
+    assert proposal.title == "the call in train.py:20 every 100th time"
+    context, _ = context_of(tmp_path, shown=True, cause="validation")
+    with pytest.raises(NotApplicable):
+        REMEDY.propose(context)

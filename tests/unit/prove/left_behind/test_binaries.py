@@ -8,6 +8,7 @@ import zipfile
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -75,6 +76,48 @@ def test_parts_and_what_is_no_number_must_be_the_same():
     assert beyond_rounding(npz(a=values), npz(b=values), []) == "it holds other parts"
     assert beyond_rounding(b"\0abcdefg!", b"\0abcdefg?", []) == "other content, which is not read number by number"
     assert "a.npy" in beyond_rounding(npz(a=np.arange(4)), npz(a=np.arange(4)[::-1]), [])
+
+
+def saved(*things):
+    file = io.BytesIO()
+    torch.save(things, file)
+    return file.getvalue()
+
+
+WEIGHT = torch.randn(8, 3, 5, 5, generator=torch.Generator().manual_seed(0))
+
+
+def test_a_tensor_that_lies_by_channels_is_the_same_as_one_by_rows():
+    rows, channels = saved(WEIGHT, 3, 0.5), saved(WEIGHT.to(memory_format=torch.channels_last), 3, 0.5)
+    assert rows != channels and hold_the_same(parts(rows), parts(channels))
+    assert beyond_rounding(rows, channels, []) is None
+    off_by_one = WEIGHT.clone()
+    off_by_one[1, 2, 3, 4] += 1
+    for other in (off_by_one, 3, 0.5), (WEIGHT, 4, 0.5):
+        by_channels = saved(other[0].to(memory_format=torch.channels_last), *other[1:])
+        assert not hold_the_same(parts(rows), parts(by_channels))
+
+
+def test_the_same_numbers_in_another_order_are_other_numbers():
+    by_channels = WEIGHT.to(memory_format=torch.channels_last)
+    as_it_lies = torch.as_strided(by_channels, WEIGHT.shape, WEIGHT.stride())
+    assert beyond_rounding(saved(WEIGHT), saved(as_it_lies), [])
+    assert beyond_rounding(saved(by_channels), saved(as_it_lies), [])
+    turned = WEIGHT.transpose(2, 3)  # of the same size
+    assert beyond_rounding(saved(WEIGHT), saved(turned), [])
+
+
+@pytest.mark.parametrize(
+    "view", [WEIGHT[1:], WEIGHT[:, :2], WEIGHT[:1].expand(8, 3, 5, 5), torch.as_strided(WEIGHT, (4, 2), (1, 1))]
+)
+def test_a_part_of_a_storage_is_compared_as_it_lies(view):
+    assert not hold_the_same(parts(saved(view)), parts(saved(view.clone(memory_format=torch.contiguous_format))))
+    assert hold_the_same(parts(saved(view)), parts(saved(view)))
+
+
+def test_two_tensors_of_one_storage_are_compared_as_they_lie():
+    other = WEIGHT.to(memory_format=torch.channels_last)
+    assert not hold_the_same(parts(saved(WEIGHT, WEIGHT.view(-1))), parts(saved(other, other.permute(0, 2, 3, 1))))
 
 
 def test_a_state_dict_of_torch_is_compared_member_by_member():

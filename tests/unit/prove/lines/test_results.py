@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from unstall.child.trial.results import REARRANGED
 from unstall.prove.lines.reached import changed_lines
 from unstall.prove.lines.results import alike, first_other, plan_of
 from unstall.prove.trees import Sides
@@ -61,6 +62,12 @@ def test_one_that_gives_something_else_for_the_same_is_named(own, again, changed
     assert found == ("spans (metrics.py) gives something else than it did for the same arguments" if is_other else None)
     assert first_other({GIVEN: own}, {}, {GIVEN: changed}) == found or own == [0.7]
     assert first_other({GIVEN: own}, {GIVEN: again}, {}) is None
+
+
+def test_one_that_gives_something_else_for_another_order_is_named_so():
+    place = (str(METRICS), "spans", f"{REARRANGED}00")
+    wanted = "spans (metrics.py) gives something else than it did for one of its arguments in another order"
+    assert first_other({place: [1]}, {}, {place: [2]}) == wanted
 
 
 def test_no_number_is_alike_to_itself():
