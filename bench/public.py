@@ -26,7 +26,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from machine import describe
+from machine import describe, other_sittings, version
 from public_programs import PROGRAMS, Program, clone, folder_of
 
 SEEDED = Path(__file__).with_name("seeded.py")
@@ -67,6 +67,8 @@ class Row:
     """Watched over plain, the whole run."""
     cpu: float
     seconds: float
+    version: str
+    machine: str
 
 
 def main() -> int:
@@ -137,6 +139,8 @@ def measured(program: Program, checkout: Path) -> Row:
         wall=(one.wall_s + two.wall_s) / (first.wall_s + last.wall_s),
         cpu=(one.cpu_s + two.cpu_s) / (first.cpu_s + last.cpu_s),
         seconds=(first.wall_s + last.wall_s) / 2,
+        version=version("src"),
+        machine=describe(),
     )
 
 
@@ -217,12 +221,15 @@ def comparable(first: Outcome, last: Outcome) -> str:
 def markdown(rows: Sequence[Row]) -> str:
     """The page of docs/."""
     equal = sum(row.same == "yes" for row in rows)
+    rest = other_sittings({row.name: (row.version, row.machine) for row in rows}, (version("src"), describe()))
     lines = [
         "# Public programs",
         "",
         "Programs of others, at a named commit, unmodified: what `unstall run` says of them, whether what they print",
         "and write stays the same bit for bit, and what watching costs. `python bench/public.py --commands` prints how",
-        f"to get them; `make public-bench FOLDERS=...` made this table, on {describe()}.",
+        "to get them; `make public-bench FOLDERS=...` made this table.",
+        "",
+        rest or f"All rows are of one sitting: version {version('src')}, {describe()}.",
         "",
         f"**Outputs the same in {equal} of {len(rows)}.**",
         "",

@@ -1,14 +1,15 @@
 """What runs inside a trial of the user's program. Standard library only; must not raise into the program.
 
-The parent says what is wanted in ``UNSTALL_PLAN`` (JSON): ``clock`` (count the steps and stop), ``observe`` (write
-down losses, outputs and weights), ``account`` (of steps, calls and batches), ``reached`` (which lines of a change
-are), ``volume`` (how much each operator takes), ``results`` (what functions give), ``seed`` (make two runs
-comparable), ``shorter`` (epochs of fewer samples), ``perturb`` (be off by one unit in the last place), ``stress`` (let
-models go astray), ``check`` (of what is cached), ``probe`` (where loaders and optimizers are made), ``settings``
-(remedies at run time), ``fault`` (let a call of a model fail), ``raised`` (let a function fail), ``held`` (hold helper
-threads up), ``elsewhere`` (start in another folder), ``damaged`` (let a sample be another), ``many`` (let there be far
-more), ``colliding`` (let all checksums be the same), ``ahead`` (make batches before they are asked for). Each is one
-module here, with ``targets(plan, folder)``: module name → functions to call once that module has been imported.
+The parent says what is wanted in ``UNSTALL_PLAN`` (JSON): ``clock`` (count the steps and stop), ``observe`` (write down
+losses, outputs and weights), ``account`` (of steps, calls and batches), ``reached`` (which lines of a change are),
+``volume`` (how much each operator takes), ``results`` (what functions give), ``seed`` (make two runs comparable),
+``shorter`` (epochs of fewer samples), ``perturb`` (be off by one unit in the last place), ``stress`` (let models go
+astray), ``check`` (of what is cached), ``probe`` (where loaders and optimizers are made), ``settings`` (remedies at run
+time), ``fault`` (let a call of a model fail), ``raised`` (let a function fail), ``held`` (hold helper threads up),
+``elsewhere`` (start in another folder), ``damaged`` (let a sample be another), ``many`` (let there be far more),
+``lone`` (let the last batch have one), ``colliding`` (let all checksums be the same), ``ahead`` (make batches before
+they are asked for). Each is one module here, with ``targets(plan, folder)``: module name → functions to call once that
+module has been imported.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 PARTS = (
     "reached", "volume", "settings", "seed", "shorter", "check", "perturb", "stress", "probe", "observe", "account",
-    "clock", "fault", "held", "elsewhere", "damaged", "many", "raised", "colliding", "ahead", "loading",
+    "clock", "fault", "held", "elsewhere", "damaged", "many", "lone", "raised", "colliding", "ahead", "loading",
     "results",
 )  # fmt: skip
 """The parts in the order they are put in place: the clock last, so that it stops when the others have seen a step."""

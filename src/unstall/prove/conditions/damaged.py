@@ -1,4 +1,5 @@
-"""Whether both sides do the same with a sample that is damaged, or other than all the others, or with far more of them.
+"""Whether both sides do the same with a sample that is damaged, or other than all the others, or alone in its batch, or
+with far more of them.
 
 A change may hide an error of its data, or cut them to what it has seen: with these data it does the same.
 """
@@ -49,6 +50,7 @@ KINDS = (
         of_text=True,
         may_fail=True,
     ),
+    DamagedData({"lone": {}}, " where the last batch of an epoch has one sample", is_sound=True),
     DamagedData({"many": {}}, " where there are far more samples", is_sound=True, may_take_more=True),
 )
 
