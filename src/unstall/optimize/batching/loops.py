@@ -14,6 +14,7 @@ from typing import Any
 import libcst as cst
 from libcst.metadata import ExpressionContext
 
+from unstall.optimize.batching.comprehensions import unrolled
 from unstall.optimize.source.effects import TORCH_CONTEXTS, Effect, effect_of
 from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.module import SourceModule, dotted, root
@@ -43,6 +44,8 @@ class NotInLoop(AnalysisRefused):
 class BatchableLoop:
     """A loop, taken apart. Statements are those of the loop's body, or of the ``with`` in it that holds the call."""
 
+    module: SourceModule
+    """What it is in: a comprehension is a loop there."""
     loop: cst.For
     within: cst.With | None
     """``with torch.no_grad():`` and its like around the call, directly in the loop."""
@@ -62,7 +65,7 @@ def split_loop(module: SourceModule, site: CallSite) -> BatchableLoop:
     call = module.call(site) if site.span is not None else None
     if call is None:
         raise AnalysisRefused("the interpreter does not know the columns of the call")
-    return _Splitter(module, call).split()
+    return _Splitter(unrolled(module, call), call).split()
 
 
 class _Splitter:
@@ -89,7 +92,9 @@ class _Splitter:
         self._check_items_independent()
         needed_names = self._names_needed_later([*self.prepare, *(arg.value for arg in inputs)])
         sized = self._sized(self.loop.iter)
-        return BatchableLoop(self.loop, self.within, self.statement, self.call, inputs, needed_names, sized)
+        return BatchableLoop(
+            self.module, self.loop, self.within, self.statement, self.call, inputs, needed_names, sized
+        )
 
     def _refuse(self, node: cst.CSTNode, reason: str) -> None:
         raise AnalysisRefused(f"line {self.module.first_line(node)}: {reason}")

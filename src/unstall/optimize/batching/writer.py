@@ -8,26 +8,25 @@ import libcst as cst
 
 from unstall.optimize.batching.loops import BatchableLoop
 from unstall.optimize.source.edit import replaced, statement
-from unstall.optimize.source.module import SourceModule
 from unstall.optimize.source.names import fresh_name
 from unstall.optimize.source.toplevel import with_import, with_runtime
 
 
-def with_batches(module: SourceModule, loop: BatchableLoop, size: int, *, stacked: bool) -> cst.Module:
+def with_batches(loop: BatchableLoop, size: int, *, stacked: bool) -> cst.Module:
     """The tree with the loop running ahead. ``stacked``: an input is one item, without a dimension of items.
 
     Raises SourceError where the file uses a name that this needs for something else.
     """
-    statements = _LoopWriter(module, loop, stacked=stacked).statements(size)
-    return with_import(with_runtime(replaced(module.tree, loop.loop, *statements), "batches"), "torch")
+    statements = _LoopWriter(loop, stacked=stacked).statements(size)
+    return with_import(with_runtime(replaced(loop.module.tree, loop.loop, *statements), "batches"), "torch")
 
 
 class _LoopWriter:
     """Writes one loop anew."""
 
-    def __init__(self, module: SourceModule, loop: BatchableLoop, *, stacked: bool):
-        self.module, self.loop, self.stacked = module, loop, stacked
-        self.used = {name.value for name in module.all(cst.Name)}
+    def __init__(self, loop: BatchableLoop, *, stacked: bool):
+        self.module, self.loop, self.stacked = loop.module, loop, stacked
+        self.used = {name.value for name in loop.module.all(cst.Name)}
         self.block: list[Any] = list(loop.loop.body.body)
         self.inner: list[Any] = list(loop.within.body.body) if loop.within is not None else self.block
         self.varying = {arg: self._fresh("rows") for arg in loop.inputs}

@@ -31,7 +31,7 @@ class BatchCalls(Remedy):
     brief = (
         f"a loop that calls the model, or a function around it, for one item calls it for up to {BATCHED_ITEMS} at once"
     )
-    needs = "a program that trains nothing, and a loop over a collection with a length"
+    needs = "a program that trains nothing, and a loop or a list comprehension over a collection with a length"
     patterns = ("overhead-bound",)
     exactness = "close"
     """Matrix products of another size add in another order."""
@@ -96,7 +96,7 @@ def in_batches(context: RemedyContext, observed: ObservedModelCall) -> tuple[Sou
         except NotInLoop:
             continue
         stacked = number == 0 and len(observed.shapes[0]) == 1  # an item has no dimension of items
-        tree = with_batches(module, loop, size_of(observed), stacked=stacked)
+        tree = with_batches(loop, size_of(observed), stacked=stacked)
         return context.sources.with_module(path, tree), call, called
     raise AnalysisRefused("the call is in no loop of the program's own")
 

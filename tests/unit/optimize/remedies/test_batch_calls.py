@@ -30,7 +30,7 @@ def call_of(path, text, code):
 def write(tmp_path, source, code, *, stacked=False, size=4):
     text = textwrap.dedent(source).lstrip()
     module = make_module(text)
-    return with_batches(module, split_loop(module, call_of(tmp_path, text, code)), size, stacked=stacked).code
+    return with_batches(split_loop(module, call_of(tmp_path, text, code)), size, stacked=stacked).code
 
 
 def run(text, name="f"):
@@ -154,7 +154,8 @@ def test_outputs_in_containers(tmp_path):
     [
         ("if x.ok:\n    y = model(x)", "depends"),
         ("y = model(x) if x else None", "condition"),
-        ("y = [model(x) for _ in range(2)]", "comprehension"),
+        ("y = [model(x) for _ in range(2)]", "loop"),
+        ("y = {model(x) for _ in range(2)}", "comprehension"),
         ("state = model(x, state)", "state"),
         ("x = x + last\ny = model(x)\nlast = y", "last"),
         ("print(x)\ny = model(x)", "print"),
@@ -206,6 +207,65 @@ def test_what_is_known_as_a_whole(tmp_path, looped, sized):
             split_loop(make_module(text), call)
     else:
         assert split_loop(make_module(text), call).sized == sized
+
+
+COMPREHENSIONS = [
+    "out = [model(x.unsqueeze(0)).sum().item() for x in items]\nreturn out",
+    "return [model(x.unsqueeze(0)).sum().item() for x in items]",
+    "return list(reversed([model(x.unsqueeze(0)).sum().item() for x in reversed(items)]))",
+    "out = len([model(x.unsqueeze(0)) for x in items])\nreturn [6.0 * n for n in range(out)]",
+    "with torch.no_grad():\n    out = [model(x.unsqueeze(0)).sum().item() for x in items]\nreturn [x for x in out]",
+    "out = [(n, model(x.unsqueeze(0))) for n, x in enumerate(items)]\nreturn [y.sum().item() for n, y in out]",
+    "out = items\nout = [model(x.unsqueeze(0)).sum().item() for x in out]\nreturn out",
+    "total = lambda x: x\nreturn [total(model(x.unsqueeze(0)).sum().item()) for x in items]",
+]
+
+
+@pytest.mark.parametrize("body", COMPREHENSIONS)
+def test_a_list_comprehension_is_a_loop(tmp_path, body):
+    torch = pytest.importorskip("torch")
+    source = f"import torch\n\ndef f(model, items):\n    # all of them\n{textwrap.indent(body, ' ' * 4)}\n"
+    text = write(tmp_path, source, "model(x.unsqueeze(0))")
+    assert "# all of them" in text
+    model, calls = counting(torch)
+    assert run(text)(model, [torch.full((3,), float(number)) for number in range(10)]) == [6.0 * n for n in range(10)]
+    assert calls == [4, 4, 2]
+
+
+def test_a_comprehension_of_the_module_itself(tmp_path):
+    text = "import torch\n\ndef f(x):\n    return x\n\nfound = torch.stack([model(x) for x in rows])  # all\n"
+    written = make_module(write(tmp_path, text, "model(x)")).text
+    assert "results = []\n" in written and "    results.append(output)\n" in written
+    assert "found = torch.stack(results)  # all\n" in written
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("y = [model(x) for x in items if x]", "conditions"),
+        ("y = [model(x) for row in items for x in row]", "loops of its own"),
+        ("y = sum(model(x) for x in items)", "comprehension"),
+        ("y = more() + [model(x) for x in items]", "not the first"),
+        ("y = max(more(), [model(x) for x in items])", "not the first"),
+        ("y = 1; z = [model(x) for x in items]", "not the first"),
+        ("if items: y = [model(x) for x in items]", "not the first"),
+        ("x = 3\ny = [model(x) for x in items]", "x is a variable"),
+        ("y = [model(x) for x in items]\nprint(x)", "x is a variable"),
+        ("y = [model(x) for x in items]\nz = lambda: x", "x is a variable"),
+        ("y = [model(x) for x in items]\nz = lambda x: x", None),
+        ("y = [model(x) for x in items]\nz = [x for x in y]", None),
+        ("y = [model(x) for x in stream()]", "stream"),
+        ("y = [model(x) for x in items.take()]", "stream"),
+    ],
+)
+def test_a_comprehension_that_is_no_loop_of_its_own_is_left(tmp_path, body, why):
+    text = f"def f(model, items):\n{textwrap.indent(body, ' ' * 4)}\n"
+    call = call_of(tmp_path, text, "model(x)")
+    if why is None:
+        split_loop(make_module(text), call)
+        return
+    with pytest.raises(AnalysisRefused, match=why):
+        split_loop(make_module(text), call)
 
 
 def test_a_function_without_a_loop_sends_to_its_caller(tmp_path):
