@@ -154,6 +154,7 @@ WATCHED_SAMPLE_SAVES: Annotated[
 ] = 0.9
 REMEMBERING_SAVES: Annotated[Share, "of a function's calls, assumed to repeat: the trial shows how many"] = 0.6
 READ_ONCE_SAVES: Annotated[Share, "of the time to read and parse: the rest is a look at the file's date"] = 0.97
+READING_PARTS_SAVES: Annotated[Share, "of the time to read: files of many samples have hundreds"] = 0.95
 FRAME_ROWS_SAVES: Annotated[
     Share, "of the time on these lines: an item takes a microsecond, a row of pandas thirty"
 ] = 0.9
