@@ -4,8 +4,9 @@
 [path, name, digest of the arguments, the result as nested lists]. What is no number, text, array, tensor or container
 of such says nothing, and is left out; so is a call that has the same arguments as one before it and another result.
 
-Then some calls are made once more, each with one of its arguments in another order, which no run may give: there the
-digest begins with ``REARRANGED``.
+Whether a call has changed what it was given stands where the digest begins with ``OVERWRITTEN``. Then some calls are
+made once more, each with one of its arguments in another order, which no run may give: there it begins with
+``REARRANGED``.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import CodeType, FrameType
 
-REARRANGED = "~"
+REARRANGED, OVERWRITTEN = "~", "!"
 
 _MOST_CALLS = 40  # of a function, to look at
 _MOST_AGAIN = 8  # of these, to make once more
@@ -57,8 +58,8 @@ class Results:
         self.wanted: dict[int, tuple[CodeType, str | None]] = {}
         """Of code that ran, by its identity: the path of a function that is asked for, None of any other."""
         self.calls: dict[tuple[str, str], int] = {}
-        self.open: dict[int, tuple[str, str, str]] = {}
-        """By the frame: path, name and arguments of calls that go on."""
+        self.open: dict[int, tuple[str, str, str, dict[str, Any]]] = {}
+        """By the frame: path, name, digest of the arguments and these themselves, of calls that go on."""
         self.found: dict[tuple[str, str, str], Any] = {}
         self.again: list[Call] = []
 
@@ -68,8 +69,8 @@ class Results:
             path = self._wanted(frame)
             if path is not None:
                 self._begin(frame, path)
-        elif event == "return" and (place := self.open.pop(id(frame), None)) is not None:
-            self._end(place, argument)
+        elif event == "return" and (call := self.open.pop(id(frame), None)) is not None:
+            self._end(*call, argument)
 
     def _wanted(self, frame: FrameType) -> str | None:
         code = frame.f_code
@@ -92,16 +93,19 @@ class Results:
             digest = digest_of(given)
         except (Opaque, KeyError):
             return
-        self.open[id(frame)] = path, code.co_name, digest
+        self.open[id(frame)] = path, code.co_name, digest, given
         if calls <= _MOST_AGAIN and not code.co_posonlyargcount:
             function = frame.f_globals[code.co_name]
             self.again.append(Call((path, code.co_name), function, rearranged.copy_of(given)))
 
-    def _end(self, place: tuple[str, str, str], result: Any) -> None:
+    def _end(self, path: str, name: str, digest: str, given: dict[str, Any], result: Any) -> None:
         try:
-            value = described(result)
+            self._note((path, name, OVERWRITTEN + digest), digest_of(given) != digest)
+            self._note((path, name, digest), described(result))
         except Opaque:
             return
+
+    def _note(self, place: tuple[str, str, str], value: Any) -> None:
         if self.found.setdefault(place, value) != value:
             self.found[place] = None
 

@@ -1,7 +1,7 @@
 """Functions that both sides have, of the same name, arguments and words of what they do, and that give something else.
 
 This program may not notice: what it does with one result it may do with the other. Who else calls the function will.
-So they are also given what runs have given them in another order.
+So they are also given what runs have given them in another order, and what they are given must stay as it was.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from unstall.child.trial.results import REARRANGED
+from unstall.child.trial.results import OVERWRITTEN, REARRANGED
 from unstall.prove import thresholds
 from unstall.prove.lines.sources import FUNCTIONS, ChangedSource, of_change
 from unstall.prove.trees import Sides
@@ -50,10 +50,15 @@ def first_other(original: Results, again: Results, changed: Results) -> str | No
     for place, before in original.items():
         if place in changed and not alike(before, changed[place]) and alike(before, again.get(place, before)):
             path, name, given = place
+            what = f"{name} ({Path(path).name})"
+            if given.startswith(OVERWRITTEN):
+                if changed[place]:
+                    return f"{what} changes what it is given, which it did not"
+                continue
             arguments = (
                 "one of its arguments in another order" if given.startswith(REARRANGED) else "the same arguments"
             )
-            return f"{name} ({Path(path).name}) gives something else than it did for {arguments}"
+            return f"{what} gives something else than it did for {arguments}"
     return None
 
 

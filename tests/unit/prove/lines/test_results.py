@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from unstall.child.trial.results import REARRANGED
+from unstall.child.trial.results import OVERWRITTEN, REARRANGED
 from unstall.prove.lines.reached import changed_lines
 from unstall.prove.lines.results import alike, first_other, plan_of
 from unstall.prove.trees import Sides
@@ -68,6 +68,15 @@ def test_one_that_gives_something_else_for_another_order_is_named_so():
     place = (str(METRICS), "spans", f"{REARRANGED}00")
     wanted = "spans (metrics.py) gives something else than it did for one of its arguments in another order"
     assert first_other({place: [1]}, {}, {place: [2]}) == wanted
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_told"), [(False, True, True), (True, False, False), (True, True, False)]
+)
+def test_one_that_changes_what_it_is_given_is_named(before, after, is_told):
+    place = (str(METRICS), "spans", f"{OVERWRITTEN}00")
+    wanted = "spans (metrics.py) changes what it is given, which it did not" if is_told else None
+    assert first_other({place: before}, {}, {place: after}) == wanted
 
 
 def test_no_number_is_alike_to_itself():
