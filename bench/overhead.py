@@ -64,6 +64,8 @@ WHOLE_ROWS = (
     ("environment steps of 10 µs", [*PYTHON, *LOOP, "--kind", "env"], 6000, GOAL),
 )
 """What, the command of a program that says its own seconds, how many steps, and the goal."""
+LONG_ROWS = (("a minute, steps of 1 ms, 2 loader workers", [*PYTHON, *LOOP, "--workers", "2"], 60_000, GOAL),)
+"""The same of runs as long as a short training: sampling is over long before their end."""
 Figures = tuple[str, str]
 """The ratios of wall and CPU time, or another figure and nothing."""
 PAIR = "a = clock(); b = clock()"
@@ -128,9 +130,10 @@ def main() -> int:
     sheet.add("recording, steps of 1 ms, without the extension in C", in_python)
     sheet.add("steps of 1 ms while stacks are sampled, over those between", lambda: (sampled(), ""))
     if not options.quick:
-        for what, command, steps, goal in WHOLE_ROWS:
-            words = [*command, "--steps", str(steps)]
-            sheet.add(f"whole run, {what}", partial(ratio, words, watched(words), options.rounds), goal)
+        for rows, rounds in ((WHOLE_ROWS, options.rounds), (LONG_ROWS, few)):
+            for what, command, steps, goal in rows:
+                words = [*command, "--steps", str(steps)]
+                sheet.add(f"whole run, {what}", partial(ratio, words, watched(words), rounds), goal)
         sheet.add("whole run, the demo", partial(ratio, [*PYTHON, *DEMO], watched([*PYTHON, *DEMO]), few), GOAL)
     if options.peers:
         plain = [*PYTHON, *LOOP, "--steps", str(options.steps)]
@@ -338,8 +341,8 @@ def markdown(sheet: Sheet, rounds: int) -> str:
         "- **Recording** is measured in one process that switches the recorder on and off; CPU time is that of the",
         "  main process. These are the sharper figures.",
         f"- **Whole runs** are fresh processes, with and without `unstall` in the order A B B A, {rounds} rounds",
-        f"  ({max(2, rounds // 3)} for the demo and the other profilers). Wall time is that of the program's own loop;",
-        "  CPU time is all that the command and its children used, with the start of `unstall`, sampler and report.",
+        f"  ({max(2, rounds // 3)} for a minute's, the demo and the other profilers). Wall time is that of the program's",
+        "  own loop; CPU time is all that the command and its children used, with the start of `unstall`, sampler and report.",
         "- These whole runs last some six seconds, of which stacks are sampled for about a half; with loader workers",
         "  on few cores the sampler takes theirs. A long run is sampled for a dozen seconds in all, and no step that",
         "  overlaps a sample is timed.",
