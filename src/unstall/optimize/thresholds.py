@@ -173,6 +173,9 @@ READING_LISTS_SAVES: Annotated[
 ] = 0.8
 LOOKING_UP_SAVES: Annotated[Share, "of the line's time: what is asked is still computed"] = 0.95
 KEPT_RESULTS_SAVE: Annotated[Share, "of what was computed before: it is compared with what it was computed from"] = 0.8
+KEPT_FEATURES_SAVE: Annotated[Share, "of a frozen part's time: samples are known by a digest, parameters compared"] = (
+    0.9
+)
 FROZEN_COLLECTIONS_SAVES: Annotated[Share, "of the collections' time: what was made since is still looked at"] = 0.9
 ONE_TEAM_SAVES: Annotated[Share, "of the waiting: threads of one team still share the cores with the loader's"] = 0.9
 NO_GRADIENTS_SAVES: Annotated[

@@ -45,7 +45,7 @@ def _checked(report: Callable[[str], None], size: float) -> Any:
                 if not alike([inputs for _, inputs in pairs], [inputs for _, inputs in again]):
                     report("what goes into the model depends on what was done with the items before")
                 for names, inputs in again:
-                    output, perturbed = next(outputs), _perturbed_outputs(self.call, inputs)
+                    output, perturbed = next(outputs), perturbed_outputs(self.call, inputs)
                     if not alike(self.call(*inputs), output, perturbed, size):
                         report("the model's output for many items at once is not that for each of them")
                     yield names, output
@@ -53,7 +53,7 @@ def _checked(report: Callable[[str], None], size: float) -> Any:
     return each
 
 
-def _perturbed_outputs(call: Any, inputs: Any) -> list[Any]:
+def perturbed_outputs(call: Callable[..., Any], inputs: Any) -> list[Any]:
     """What a call gives when weights and inputs are off by one unit in the last place, some times."""
     outputs = []
     for seed in range(_PERTURBED_CALLS):

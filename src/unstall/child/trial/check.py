@@ -5,7 +5,8 @@ what the cache gives. A function that remembers its results (``plan["memoized"]`
 plain values, and what it remembers must still be what it would compute. A file that the patch keeps as it was parsed is
 parsed again each time, and must be the same as what is kept. A model that the patch calls for many items at once is
 called for each alone as well, at its turn, with what the item then gives; the outputs must agree but for rounding.
-A batch that the patch indexes at once is made of its samples as well, and must be equal to the byte.
+A batch that the patch indexes at once is made of its samples as well, and must be equal to the byte. What a part of a
+model gives for a sample must be the same each time, and in whatever batch, but for rounding.
 ``mismatch.txt`` says when that does not hold.
 """
 
@@ -19,7 +20,7 @@ import pickle
 import sys
 from typing import TYPE_CHECKING, Any
 
-from unstall.child.trial import batched_calls, indexed_batches, perturb, seed
+from unstall.child.trial import batched_calls, indexed_batches, kept_features, perturb, seed
 from unstall.child.trial import clock as clocks
 from unstall.child.trial.observe import facts
 
@@ -46,6 +47,7 @@ def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
             "_Remembered": lambda cls: _check_remembered(cls, report),
             "_IndexedBatch": lambda cls: indexed_batches.check_class(cls, report),
             "_Batches": lambda cls: batched_calls.check_class(cls, report, size),
+            "_KeptFeatures": lambda cls: kept_features.check_class(cls, report, size),
         }
     )
     if plan.get("memoized"):
