@@ -9,6 +9,8 @@ from typing import Any, ClassVar
 import numpy
 import torch
 
+from unstall.optimize.runtime.same_bits import _bits, _have_same_bits
+
 
 class _KeptFeatures:
     """By the bits of each row of a batch: up to a gigabyte of them, on the CPU, as long as the part stays as it is."""
@@ -69,24 +71,13 @@ class _KeptFeatures:
         """What is known of a module as it is now."""
         now = [*module.parameters(), *module.buffers(), *(part.training for part in module.modules())]
         state, rows = cls.known.get(module, ((), {}))
-        if len(state) != len(now) or not all(map(cls._is_same, state, now)):
+        if len(state) != len(now) or not all(map(_have_same_bits, state, now)):
             copies = [part.detach().clone() if isinstance(part, torch.Tensor) else part for part in now]
             state, rows = cls.known[module] = copies, {}
         return rows
 
     @classmethod
-    def _is_same(cls, old: Any, new: Any) -> bool:
-        if not isinstance(new, torch.Tensor):
-            return bool(old is new)
-        alike = isinstance(old, torch.Tensor) and old.dtype == new.dtype and old.shape == new.shape
-        return alike and numpy.array_equal(cls._bits(old), cls._bits(new))
-
-    @staticmethod
-    def _bits(value: Any) -> Any:
-        return value.detach().contiguous().reshape(-1).view(torch.uint8).numpy()
-
-    @classmethod
     def _keys(cls, batch: Any) -> list[Any]:
         kind = batch.dtype, tuple(batch.shape[1:])
-        rows = cls._bits(batch).reshape(len(batch), -1)
+        rows = _bits(batch).view(numpy.uint8).reshape(len(batch), -1)
         return [(kind, hashlib.blake2b(row, digest_size=16).digest()) for row in rows]

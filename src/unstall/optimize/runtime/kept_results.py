@@ -7,8 +7,9 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-import numpy
 import torch
+
+from unstall.optimize.runtime.same_bits import _have_same_bits
 
 
 class _KeptResults:
@@ -71,20 +72,7 @@ class _KeptResults:
 
     @classmethod
     def _are_same(cls, before: Sequence[Any], inputs: Sequence[Any]) -> bool:
-        return len(before) == len(inputs) and all(map(cls._is_same, before, inputs))
-
-    @classmethod
-    def _is_same(cls, old: Any, new: Any) -> bool:
-        if not isinstance(old, torch.Tensor) or not isinstance(new, torch.Tensor):
-            return type(old) is type(new) and bool(old == new)
-        alike = old.dtype == new.dtype and old.shape == new.shape
-        return alike and numpy.array_equal(cls._bits(old), cls._bits(new))
-
-    @staticmethod
-    def _bits(value: Any) -> Any:
-        """As whole numbers, since 0.0 and -0.0 are the same; NumPy compares these faster than torch."""
-        bits = value.detach().reshape(-1).view(torch.uint8).numpy()
-        return bits.view(numpy.int64) if value.nbytes % 8 == 0 else bits
+        return len(before) == len(inputs) and all(map(_have_same_bits, before, inputs))
 
 
 def _kept_results(*names: str) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:

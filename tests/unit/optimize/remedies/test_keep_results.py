@@ -12,6 +12,7 @@ from optimize_builders import make_context, make_measurement, make_module, make_
 from unstall.optimize.remedies.base import NotApplicable
 from unstall.optimize.remedies.keep_results import REMEDY
 from unstall.optimize.runtime.kept_results import _kept_results, _KeptResults
+from unstall.optimize.runtime.same_bits import _have_same_bits
 from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.keeping import layer_calls, with_kept_calls, with_kept_method
 from unstall.records.model import OperatorLine, Recomputation
@@ -114,10 +115,10 @@ def test_all_kinds_of_numbers_are_compared_wherever_they_lie(dtype):
     numbers = torch.arange(12).to(dtype)
     for start, end in ((0, 12), (1, 12), (3, 8), (5, 5)):
         one, other = numbers[start:end], numbers[start:end].clone()
-        assert _KeptResults._is_same(one, other)
+        assert _have_same_bits(one, other)
         if len(one) > 1:
             other[1] = 0
-            assert _KeptResults._is_same(one, other) == torch.equal(one, other)
+            assert _have_same_bits(one, other) == torch.equal(one, other)
 
 
 def test_where_gradients_are_computed_nothing_is_kept(layer):
