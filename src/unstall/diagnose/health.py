@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.gradients import costly_gradient
@@ -32,6 +32,7 @@ from unstall.text.units import percent
 
 RECURRENT = ("GRU", "LSTM", "RNN")
 """Types of layers whose steps wait for each other."""
+CONVOLUTIONS = tuple(f"Conv{kind}{dims}d" for kind in ("", "Transpose") for dims in (1, 2, 3))
 
 
 def objections(host: HostFeatures) -> list[str]:
@@ -163,9 +164,14 @@ def largest_phase(host: HostFeatures, besides: tuple[PhaseName, ...] = ()) -> Ph
 
 def is_recurrent(host: HostFeatures) -> bool:
     """Whether most of the modules' own time is in recurrent layers."""
+    return _is_mostly(host, RECURRENT)
+
+
+def _is_mostly(host: HostFeatures, types: Collection[str]) -> bool:
+    """Whether most of the modules' own time is in layers of these types."""
     total = sum(module.self_s for module in host.measurement.modules)
-    recurrent = sum(module.self_s for module in host.measurement.modules if module.type in RECURRENT)
-    return recurrent > MOST * total > 0
+    of_types = sum(module.self_s for module in host.measurement.modules if module.type in types)
+    return of_types > MOST * total > 0
 
 
 def usual_rate(host: HostFeatures) -> float:
@@ -182,7 +188,9 @@ def _slow_arithmetic(host: HostFeatures) -> list[str]:
     if rate is None or (coverage is not None and coverage < COUNTED_OPS):
         return ["how fast the model computes, compared with this machine's peak, is not known"]
     least = usual_rate(host)
-    if rate >= least:
+    # Convolutions of few channels write as long as they compute: what that takes is well spent, too.
+    writing = min(rate, host.writing_share) if _is_mostly(host, CONVOLUTIONS) else 0.0
+    if rate + writing >= least:
         return []
     return [
         f"the model's arithmetic runs at {percent(rate)} of this machine's peak; such layers reach {percent(least)}"

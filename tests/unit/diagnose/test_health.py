@@ -106,6 +106,21 @@ def test_a_recurrent_model_computes_at_a_lower_rate_and_is_healthy():
     assert verdict(TRAINING, slower(2e9)).pattern != "healthy"
 
 
+@pytest.mark.parametrize(
+    ("flops", "written", "kind", "is_healthy"),
+    [
+        (2e9, 1e8, "Conv2d", True),  # 20 % of the peak, and a tenth of the time to write it
+        (2e9, 1e8, "Linear", False),
+        (2e9, 1e7, "Conv2d", False),
+        (1e9, 9e8, "Conv2d", False),  # mostly writes
+    ],
+)
+def test_what_convolutions_write_is_time_well_spent_too(flops, written, kind, is_healthy):
+    layers = [ModuleMeasurement(f"layer{n}", kind, "net.py", 1, 1.0, 0.01, 0.01, 0) for n in range(2)]
+    found = verdict(TRAINING, slower(flops, written_bytes=written), modules=layers)
+    assert (found.pattern == "healthy") == is_healthy
+
+
 def test_the_unexplained_names_the_largest_phase_and_its_functions(code):
     samples = [stack(CALL, code.at("suppress", "# suppress"), count=400), stack(CALL, count=100)]
     finding = verdict(TRAINING, ModelMeasurement(threads=4), samples=samples)
