@@ -33,8 +33,10 @@ from unstall.benchmark.thresholds import (
     SAMPLE_ATTEMPTS,
     SAMPLE_RATE,
     SAMPLER_STOP_S,
+    SAMPLER_STUCK_S,
     SAMPLES_PER_CORE,
 )
+from unstall.processes import APART
 from unstall.records.observations import StackSample, StackWindow
 
 NOTHING_READABLE = "py-spy found no Python process that it can read"
@@ -108,6 +110,8 @@ class Sampler:
         self._executable = find()
         self._output = directory / f"stacks-{os.getpid()}-{pid}.txt"
         self._process: subprocess.Popen[bytes] | None = None
+        self.abandoned: subprocess.Popen[bytes] | None = None
+        """One that did not end: whoever drops it would warn of a process that still runs."""
         self._started = 0.0
         self._interrupted = False
         self._failed_attempts = 0
@@ -127,6 +131,8 @@ class Sampler:
                 self._begin(now)
         elif self._process.poll() is not None:
             self._finish(now)
+        elif now - self._started >= self.window_s + SAMPLER_STUCK_S:
+            self._give_up(now)
         elif now - self._started >= self.window_s and not self._interrupted:
             self._interrupt()
 
@@ -144,8 +150,12 @@ class Sampler:
             process.wait(self.stop_s)
         except subprocess.TimeoutExpired:
             process.kill()
-            process.wait()
-        self._finish(time.monotonic())
+        try:
+            process.wait(self.stop_s)
+        except subprocess.TimeoutExpired:
+            self._give_up(time.monotonic())
+        else:
+            self._finish(time.monotonic())
 
     def forget(self) -> None:
         """Begin anew: what was seen so far is not of the loop."""
@@ -182,7 +192,7 @@ class Sampler:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
                 env=os.environ | {"RUST_BACKTRACE": "0"},
-                start_new_session=True,  # a Ctrl-C in the terminal is for the program
+                **APART,
             )
         except OSError as error:
             self.failure = f"py-spy cannot be started: {error.strerror}"
@@ -194,6 +204,19 @@ class Sampler:
         if self._process is not None:
             self._interrupted = True
             self._process.send_signal(signal.SIGINT)
+
+    def _give_up(self, now: float) -> None:
+        """Go on without stacks from outside: on a busy machine a kernel was seen to give py-spy no time at all.
+
+        Not even to end. While a window is open no step counts, so that a run would never be told to stop.
+        """
+        process, self._process = self._process, None
+        assert process is not None
+        process.kill()
+        self.abandoned = process
+        _take(self._output)
+        self.windows.append((self._started, now))
+        self.failure = f"py-spy did not end for {now - self._started:.0f} s: the machine is too busy"
 
     def _finish(self, now: float) -> None:
         process, self._process = self._process, None

@@ -109,6 +109,7 @@ SAMPLES_PER_CORE: Annotated[
 FEWEST_IN_LOOP: Annotated[Samples, "of the loop: with fewer, those after its last step count as well"] = 20
 SAMPLE_ATTEMPTS: Annotated[int, "failures in a row", "a process that is just starting cannot be read yet"] = 3
 SAMPLER_STOP_S: Annotated[Seconds, "for py-spy to end: it writes its file within milliseconds of a SIGINT"] = 2.0
+SAMPLER_STUCK_S: Annotated[Seconds, "beyond a window: py-spy has no core then, and will have none"] = 10.0
 SAMPLES_WANTED: Annotated[Samples, "for a culprit, before a run is stopped after its steps"] = 120
 SAMPLES_PATIENCE_S: Annotated[Seconds, "beyond the last step asked for, for those samples"] = 20.0
 NO_STEP_YET_S: Annotated[Seconds, "then stacks are sampled all the same: they tell what the program does"] = 3.0

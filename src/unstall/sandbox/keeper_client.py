@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from unstall.processes import APART
 from unstall.sandbox import leftovers
 from unstall.sandbox.thresholds import KEEPER_S
 
@@ -33,7 +34,7 @@ class Keeper:
             stderr=subprocess.DEVNULL,
             cwd="/",
             pass_fds=[] if self._claim is None else [self._claim.fileno()],
-            start_new_session=True,  # Ctrl-C in the terminal is not for it
+            **APART,
         )
         assert process.stdout is not None
         process.stdout.readline()  # ready

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from unstall.processes import APART
+
 _RELAY = Path(__file__).with_name("relay.py")
 
 
@@ -21,7 +23,7 @@ class RelayProcess:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             cwd="/",
-            start_new_session=True,  # Ctrl-C in the terminal is not for it
+            **APART,
         )
 
     def wait_until_ready(self) -> bool:

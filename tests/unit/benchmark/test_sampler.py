@@ -211,6 +211,30 @@ def test_a_py_spy_that_does_not_stop_is_killed(tmp_path: Path):
     assert list(tmp_path.glob("stacks-*")) == []
 
 
+def test_a_window_that_does_not_end_is_given_up(tmp_path: Path):
+    body = "signal.signal(signal.SIGINT, signal.SIG_IGN)\nopen(sys.argv[-1], 'w').write('half a li')\ntime.sleep(1000)"
+    watcher = Sampler(os.getpid(), tmp_path, find=fake_py_spy(tmp_path, body))
+    now = time.monotonic()
+    watcher.poll(now)
+    poll_until(watcher, lambda: list(tmp_path.glob("stacks-*")))
+    watcher.poll(now + 2.0)
+    assert watcher.process_pid is not None and watcher.failure is None
+    watcher.poll(now + 30.0)
+    assert watcher.process_pid is None and watcher.windows == [(now, now + 30.0)]
+    assert watcher.failure == "py-spy did not end for 30 s: the machine is too busy"
+    assert watcher.abandoned is not None and watcher.abandoned.wait(30.0) < 0
+    assert list(tmp_path.glob("stacks-*")) == []
+    watcher.close()
+
+
+def test_py_spy_gets_no_interrupt_of_the_terminals(tmp_path: Path):
+    watcher = Sampler(os.getpid(), tmp_path, window_s=100.0, find=fake_py_spy(tmp_path, "time.sleep(1000)"))
+    watcher.poll(time.monotonic())
+    assert watcher.process_pid is not None
+    assert os.getpgid(watcher.process_pid) != os.getpgid(0)
+    watcher.close()
+
+
 def test_without_py_spy_it_says_what_to_install(tmp_path: Path):
     watcher = Sampler(os.getpid(), tmp_path, find=lambda: None)
     watcher.poll(time.monotonic())
