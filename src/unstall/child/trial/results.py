@@ -148,10 +148,10 @@ def _give_up(*_: Any) -> None:
 
 
 def _result(function: Callable[..., Any], given: dict[str, Any]) -> Any:
-    """None of a call that fails, or of whose result nothing can be said."""
+    """None of a call that fails or ends the program, or of whose result nothing can be said. Raises _TooLong."""
     try:
         return described(function(**given))
-    except Exception:
+    except (Exception, SystemExit):
         return None
 
 
