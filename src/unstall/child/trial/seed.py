@@ -24,6 +24,7 @@ _SEED_NAMES = ("a", "x", "seed", "entropy", "key")
 """What the parameter is called that takes a seed."""
 _BIT_GENERATORS = ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64", "SeedSequence")
 """NumPy's classes that take a seed."""
+_OF_ENVIRONMENTS = ("gymnasium.utils.seeding", "gym.utils.seeding")
 
 
 def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
@@ -51,6 +52,7 @@ def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
         hooks += [
             ("numpy.random", lambda module: _numpy(module, seed)),
             ("torch", lambda module: module.manual_seed(seed)),
+            *((name, lambda module: _environments(module, seed)) for name in _OF_ENVIRONMENTS),
         ]
     if seed is not None or fold is not None:
         hooks += [
@@ -107,6 +109,22 @@ def _numpy(module: Any, seed: int) -> None:
 
     default_rng.__doc__ = original.__doc__
     module.default_rng = default_rng
+
+
+def _environments(module: Any, seed: int) -> None:
+    """The generators of environments, and of their spaces, that a program resets without a seed."""
+    original = module.np_random
+    fresh = itertools.count()
+
+    @functools.wraps(original)
+    def np_random(given: Any = None) -> Any:
+        if given is None:
+            process = sys.modules.get("multiprocessing.process")
+            which = process.current_process()._identity if process is not None else ()  # each of a vector's has its own
+            given = zlib.crc32(repr((seed, which, next(fresh))).encode())
+        return original(given)
+
+    module.np_random = np_random
 
 
 class Generators:

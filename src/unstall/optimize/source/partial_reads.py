@@ -13,9 +13,6 @@ from unstall.optimize.source.edit import Edit, edited, put, with_keyword
 from unstall.optimize.source.module import SourceModule
 from unstall.optimize.source.toplevel import with_runtime
 
-_HARMLESS = ("fileno", "close", "name")
-"""What a program may ask of an open file: nothing that depends on where reading has stopped."""
-
 Kind = Literal["file", "path", "array"]
 
 
@@ -78,14 +75,14 @@ def _is_slice(part: cst.Subscript) -> bool:
 
 
 def _is_binary_file(module: SourceModule, file: cst.BaseExpression) -> bool:
-    """Whether it is what ``with open(..., "rb") as file`` opens, and is asked for little else."""
+    """Whether it is what ``with open(..., "rb") as file`` opens."""
     if not isinstance(file, cst.Name):
         return False
     for block in module.ancestors(file):
         if isinstance(block, cst.With):
             for item in block.items:
                 if item.asname is not None and getattr(item.asname.name, "value", "") == file.value:
-                    return _opens_binary(module, item.item) and _is_read_alone(module, block, file)
+                    return _opens_binary(module, item.item)
     return False
 
 
@@ -96,14 +93,6 @@ def _opens_binary(module: SourceModule, opened: cst.BaseExpression) -> bool:
     is_mode = mode.keyword is None or mode.keyword.value == "mode"
     value = mode.value.evaluated_value if isinstance(mode.value, cst.SimpleString) else None
     return is_mode and value in ("rb", "br")
-
-
-def _is_read_alone(module: SourceModule, block: cst.With, file: cst.Name) -> bool:
-    for use in module.uses(file.value, block.body):
-        above = module.parent(use)
-        if use is not file and not (isinstance(above, cst.Attribute) and above.attr.value in _HARMLESS):
-            return False
-    return True
 
 
 def taken_alone(module: SourceModule, read: PartialRead) -> cst.Module:

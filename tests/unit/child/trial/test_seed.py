@@ -143,3 +143,26 @@ def test_numpys_bit_generators_and_sequences_are_shifted_too(tmp_path, monkeypat
     assert shifted == again
     assert all(a != b for a, b in zip(plain[:8], shifted[:8]))
     assert plain[0] == plain[1] and plain[8:] == shifted[8:] == ["True"] * 3
+
+
+ENVIRONMENTS = """
+    import gymnasium as gym
+
+    env, other = gym.make("CartPole-v1"), gym.make("CartPole-v1")
+    print(env.reset()[0].tolist(), other.reset()[0].tolist(), env.reset()[0].tolist(), env.action_space.sample())
+    print(env.reset(seed=3)[0].tolist())
+"""
+
+
+@pytest.mark.timeout(240)
+def test_environments_that_are_reset_without_a_seed_begin_alike_in_two_runs(tmp_path, monkeypatch):
+    pytest.importorskip("gymnasium")
+    monkeypatch.setitem(globals(), "PROGRAM", ENVIRONMENTS)
+    plain, first, second, other = (
+        run(tmp_path, plan).splitlines()
+        for plan in ({}, {"seed": {"seed": 1}}, {"seed": {"seed": 1}}, {"seed": {"seed": 2}})
+    )
+    assert first == second and first[0] != other[0] and first[0] != plain[0]
+    assert first[1] == other[1] == plain[1]  # a seed that the program gives stays
+    one, two, *_ = first[0].split("] ")
+    assert one != two
