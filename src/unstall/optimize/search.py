@@ -236,15 +236,21 @@ class Search:
     def _rank(self, attempt: Attempt, state: Diagnosis) -> tuple[bool, bool, bool, float]:
         """An exact cure of the culprit's own line goes first, one that pays in the first epoch before a cache.
 
-        Then one of a line that leads there.
+        Then one of a line that leads there. But not before one that is as good as exact and promises far more: what
+        the first one leaves there may be nothing that the other can work on.
         """
         lines, culprit = attempt.proposal.lines, state.report.verdict.culprit
         if attempt.speedup or lines is None or culprit is None or attempt.remedy.exactness != "exact":
             return False, False, False, _promise(attempt)
         owned = state.context.user_file
-        cures = lines.hold(owned(culprit.file), culprit.line)
+        promise, place = _promise(attempt), (owned(culprit.file), culprit.line)
+        cures = lines.hold(*place) and not any(
+            other.remedy.exactness == "close" and other.proposal.lines is not None and other.proposal.lines.hold(*place)
+            and self._is_open(other) and _promise(other) > promise**2
+            for other in self.candidates
+        )  # fmt: skip
         leads = any(lines.hold(owned(caller.file), caller.line) for caller in culprit.callers)
-        return cures, cures and not attempt.proposal.needs_revisits, leads, _promise(attempt)
+        return cures, cures and not attempt.proposal.needs_revisits, leads, promise
 
     def _is_open(self, attempt: Attempt) -> bool:
         failed = self.failures.get(attempt.remedy.name, 0) > MOST_FAILURES

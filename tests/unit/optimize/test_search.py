@@ -164,6 +164,39 @@ def test_an_exact_cure_of_the_culprits_line_is_tried_before_what_promises_more(t
     assert tried(Blamed(script, effects, exactness="close", **given).search)[-1] == "cure"
 
 
+class Rounded(Remedy):
+    """Proposes the change of a world that is called far, as one of another rounding."""
+
+    name = "rounded"
+    brief = "changes what is known"
+    patterns = ()
+    exactness = "close"
+    world: World
+
+    def propose(self, context):
+        return [one for one in self.world.known(context) if one.title == "far"]
+
+
+class Mixed(Blamed):
+    def known(self, context):
+        return super().propose(context)
+
+    def propose(self, context):
+        return [one for one in self.known(context) if one.title != "far"]
+
+
+@pytest.mark.parametrize(("promise", "first"), [(1.4, "cure"), (1.5, "far")])
+def test_it_waits_for_one_of_the_same_line_that_promises_far_more_and_is_as_good_as_exact(tmp_path, promise, first):
+    script = tmp_path / "train.py"
+    rounded = Rounded()
+    world = Mixed(
+        script, dict.fromkeys(["cure", "far"], (1.0, "")), predicted={"cure": 1.2, "far": promise},
+        lines=dict.fromkeys(["cure", "far"], Lines(script, 4, 6)), others=(rounded,),
+    )  # fmt: skip
+    rounded.world = world
+    assert tried(world.search)[0] == first
+
+
 def test_an_exact_cure_of_a_line_that_leads_to_the_culprit_comes_next(tmp_path):
     script = tmp_path / "train.py"
     lines = {"cure": Lines(script, 4, 6), "caller": Lines(tmp_path / "data.py", 4, 6)}
