@@ -114,8 +114,7 @@ def measured(program: Program, checkout: Path) -> Row:
     """Run one program plain, watched, watched, plain."""
     with tempfile.TemporaryDirectory() as folder:
         original = Path(folder) / "original"
-        subprocess.run(["git", "clone", "--quiet", "--shared", str(checkout), str(original)], check=True)
-        subprocess.run(["git", "-C", str(original), "checkout", "--quiet", program.commit], check=True)
+        lay_out(program, checkout, original)
         if program.prepare:
             path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
             subprocess.run(program.prepare, shell=True, cwd=original / program.folder, check=True,
@@ -142,6 +141,16 @@ def measured(program: Program, checkout: Path) -> Row:
         version=version("src"),
         machine=describe(),
     )
+
+
+def lay_out(program: Program, checkout: Path, folder: Path) -> None:
+    """The files of a program's commit, but for what the copy lacks: large data, in whose place ``prepare`` puts others."""
+    git = ["git", "-C", str(folder)]
+    subprocess.run(["git", "clone", "--quiet", "--shared", "--no-checkout", str(checkout), str(folder)], check=True)
+    subprocess.run([*git, "read-tree", program.commit], check=True)
+    subprocess.run([*git, "checkout-index", "--all", "--quiet"], check=False, stderr=subprocess.DEVNULL)
+    if not (folder / program.folder).is_dir():
+        raise SystemExit(f"{program.name}: {checkout} has no {program.folder}")
 
 
 def run(program: Program, original: Path, folder: Path, *, watched: bool) -> Outcome:
