@@ -32,6 +32,8 @@ from machine import describe, version
 from marked import put_between_marks
 from optimize_table import CASES, MEASURED, ZOO, Row, line, markdown, read_rows, short_table
 
+from unstall.optimize.thresholds import LEAST_GAIN
+
 ROOT = Path(__file__).resolve().parents[1]
 LATER = ROOT / "bench" / "later.py"
 PROGRAMS = (ZOO, ROOT / "bench" / "heldout")
@@ -205,8 +207,9 @@ def not_equivalent(report: dict) -> int:
 
 
 def advised(report: dict) -> str:
-    """The most that a change would bring that only ``--allow`` keeps; empty where none was measured."""
-    measured = [remedy for remedy in report["remedies"] if remedy.get("status") == "advice" and remedy.get("speedup")]
+    """The most that a change would bring that only ``--allow`` keeps; empty where none is known to bring any."""
+    advice = [remedy for remedy in report["remedies"] if remedy.get("status") == "advice"]
+    measured = [remedy for remedy in advice if (remedy.get("speedup") or 0.0) > LEAST_GAIN]
     if not measured:
         return ""
     best = max(measured, key=lambda remedy: remedy["speedup"])

@@ -144,7 +144,7 @@ def measured(program: Program, checkout: Path) -> Row:
 
 
 def lay_out(program: Program, checkout: Path, folder: Path) -> None:
-    """The files of a program's commit, but for large data that the copy lacks: ``prepare`` puts others in their place."""
+    """The files of a program's commit, but for large data that a copy may lack: ``prepare`` puts others there."""
     git = ["git", "-C", str(folder)]
     subprocess.run(["git", "clone", "--quiet", "--shared", "--no-checkout", str(checkout), str(folder)], check=True)
     subprocess.run([*git, "read-tree", program.commit], check=True)
