@@ -15,7 +15,6 @@ import argparse
 import hashlib
 import json
 import os
-import re
 import resource
 import shutil
 import subprocess
@@ -29,9 +28,14 @@ from pathlib import Path
 from machine import describe, other_sittings, version
 from public_programs import PROGRAMS, Program, clone, folder_of
 
+from unstall.prove.left_behind.effects import Figure, split
+
 SEEDED = Path(__file__).with_name("seeded.py")
 _LIMIT_S = 600
-_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+
+
+class ProgramFailed(Exception):
+    """It does not run here as it is."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,9 @@ class Outcome:
 
     status: int
     words: tuple[str, ...]
-    """Standard output, cut at its numbers, numbers included."""
+    """Standard output, between its numbers."""
+    figures: tuple[Figure, ...]
+    """These."""
     files: Mapping[str, str]
     """Path in the copy → digest, of files that were made or changed."""
     wall_s: float
@@ -93,7 +99,11 @@ def main() -> int:
         if not checkout.is_dir():
             print(f"{program.name}: no {checkout}; `python bench/public.py --commands` says how to get it")
             continue
-        rows[program.name] = row = measured(program, checkout)
+        try:
+            rows[program.name] = row = measured(program, checkout)
+        except ProgramFailed as error:
+            print(error)
+            continue
         print(f"{row.name:42} {row.verdict:34} same: {row.same:24} wall {row.wall:.3f} cpu {row.cpu:.3f}", flush=True)
         if options.rows:
             options.rows.write_text(json.dumps([asdict(row) for row in rows.values()], indent=1), encoding="utf-8")
@@ -158,20 +168,22 @@ def run(program: Program, original: Path, folder: Path, *, watched: bool) -> Out
     copy, report = folder / "copy", folder / "report.json"
     shutil.copytree(original, copy, symlinks=True)
     before = digests(copy)
-    words = [sys.executable, *(() if program.seeded else (str(SEEDED),)), *program.arguments]
+    command = [sys.executable, *(() if program.seeded else (str(SEEDED),)), *program.arguments]
     if watched:
-        words = [sys.executable, "-m", "unstall", "run", "--json", str(report), *words[1:]]
+        command = [sys.executable, "-m", "unstall", "run", "--json", str(report), *command[1:]]
     env = {**os.environ, "MPLBACKEND": "Agg", "UNSTALL_STATE": str(folder / "state")}
     used, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    done = subprocess.run(words, cwd=copy / program.folder, env=env, capture_output=True, text=True, timeout=_LIMIT_S)
+    done = subprocess.run(command, cwd=copy / program.folder, env=env, capture_output=True, text=True, timeout=_LIMIT_S)
     wall, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
     changed = {path: digest for path, digest in digests(copy).items() if before.get(path) != digest}
     shutil.rmtree(copy)
     if done.returncode:
-        raise SystemExit(f"{program.name} ended with exit code {done.returncode}:\n{done.stderr[-2000:]}")
+        raise ProgramFailed(f"{program.name} ended with exit code {done.returncode}:\n{done.stderr[-2000:]}")
+    words, figures = split(done.stdout)
     return Outcome(
         status=done.returncode,
-        words=tuple(cut(done.stdout)),
+        words=tuple(words),
+        figures=tuple(figures),
         files=changed,
         wall_s=wall,
         cpu_s=after.ru_utime + after.ru_stime - used.ru_utime - used.ru_stime,
@@ -188,13 +200,10 @@ def digests(folder: Path) -> dict[str, str]:
     }
 
 
-def cut(text: str) -> list[str]:
-    """The text between its numbers, and the numbers, in turn."""
-    parts, end = [], 0
-    for match in _NUMBER.finditer(text):
-        parts += [text[end : match.start()], match[0]]
-        end = match.end()
-    return [*parts, text[end:]]
+def printed(outcome: Outcome) -> list[str]:
+    """The text and its numbers, in turn, without figures of time: two of three runs may well take as long."""
+    figures = ["" if figure.is_time else figure.text for figure in outcome.figures]
+    return [part for pair in zip(outcome.words, [*figures, ""]) for part in pair]
 
 
 def difference(first: Outcome, last: Outcome, watched: Outcome) -> str:
@@ -204,7 +213,7 @@ def difference(first: Outcome, last: Outcome, watched: Outcome) -> str:
     if len(first.words) == len(last.words):
         if len(watched.words) != len(first.words):
             return "more or less was printed"
-        for a, b, c in zip(first.words, last.words, watched.words):
+        for a, b, c in zip(printed(first), printed(last), printed(watched)):
             if a == b and a != c:
                 return f"printed {c!r} instead of {a!r}"
     names = set(first.files) & set(last.files)
@@ -220,7 +229,7 @@ def difference(first: Outcome, last: Outcome, watched: Outcome) -> str:
 
 def comparable(first: Outcome, last: Outcome) -> str:
     """How many numbers and files the plain runs agree on."""
-    pairs = list(zip(first.words[1::2], last.words[1::2]))
+    pairs = [(a.text, b.text) for a, b in zip(first.figures, last.figures) if not a.is_time]
     files = set(first.files) & set(last.files)
     same = sum(first.files[name] == last.files[name] for name in files)
     text = f"{sum(a == b for a, b in pairs)} of {len(pairs)} numbers"
@@ -254,7 +263,7 @@ def markdown(rows: Sequence[Row]) -> str:
     lines += [
         "",
         "- **Same**: what two plain runs agree on is compared with two watched runs; **compared** says how much it is.",
-        "  What a plain run prints differently each time (times, names of temporary files) cannot be compared.",
+        "  What a plain run prints differently each time (names of temporary files) cannot be compared, nor can times.",
         "- **Wall** and **CPU**: watched over plain, whole runs with start-up, sampler and report, in the order plain,",
         "  watched, watched, plain. On short programs the start-up of `unstall` is most of it.",
         "- Where a program does not seed its random numbers, bench/seeded.py seeds them and runs it.",

@@ -68,10 +68,6 @@ PROGRAMS = (
     ),
     Program("cleanrl ppo", *_CLEANRL, ".", ("-m", "cleanrl.ppo", "--total-timesteps", "30000"), needs=_RL),
     Program(
-        "cleanrl dqn", *_CLEANRL, ".",
-        ("-m", "cleanrl.dqn", "--total-timesteps", "40000", "--learning-starts", "2000"), needs=_RL,
-    ),
-    Program(
         "cleanrl c51", *_CLEANRL, ".",
         ("-m", "cleanrl.c51", "--total-timesteps", "40000", "--learning-starts", "2000"), needs=_RL,
     ),

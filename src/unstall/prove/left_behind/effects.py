@@ -35,7 +35,7 @@ _TIME_AFTER = re.compile(
     rf"[ \t]*(?:{_UNIT}\b(?<!min)|min\b(?!{_NUMBER_NEXT})|\w*/{_UNIT}\b|{_WORK} (?:per|a) {_UNIT}\b)", re.IGNORECASE
 )
 _TIME_BEFORE = re.compile(
-    rf"(?:\b|_)(?:time|elapsed|took|duration|seconds|secs|fps|throughput|{_WORK}(?:[_ ]per[_ ]|[/_]){_UNIT}"
+    rf"(?:\b|_)(?:time|elapsed|took|duration|seconds|secs|fps|sps|mfu|throughput|{_WORK}(?:[_ ]per[_ ]|[/_]){_UNIT}"
     rf"|{_UNIT}(?:[_ ]per[_ ]|/){_WORK})"
     r"['\"]?\s*[:=(]?\s*$",
     re.IGNORECASE,

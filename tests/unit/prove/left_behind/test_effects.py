@@ -23,6 +23,7 @@ def effects(output="", status=0, **files):
     [
         ("epoch 1 loss 0.5 took 3.20 s\n", "epoch 1 loss 0.5 took 1.10 s\n"),
         ("loss 0.5, 120.5 it/s\n", "loss 0.5, 300 it/s\n"),
+        ("iter 3: loss 0.5, mfu 0.02%\nSPS: 2861\n", "iter 3: loss 0.5, mfu 0.11%\nSPS: 955\n"),
         ("time: 12.3\n", "time: 4\n"),
         ("steps_per_s=12.0\n", "steps_per_s=24.1\n"),
         ("| lr 20.00 | ms/batch 112.28 | loss 6.31\n", "| lr 20.00 | ms/batch 80.21 | loss 6.31\n"),
