@@ -239,7 +239,7 @@ def comparable(first: Outcome, last: Outcome) -> str:
 def markdown(rows: Sequence[Row]) -> str:
     """The page of docs/."""
     equal = sum(row.same == "yes" for row in rows)
-    rest = other_sittings({row.name: (row.version, row.machine) for row in rows}, (version("src"), describe()))
+    sittings = other_sittings({row.name: (row.version, row.machine) for row in rows}, ("", ""))
     lines = [
         "# Public programs",
         "",
@@ -247,7 +247,7 @@ def markdown(rows: Sequence[Row]) -> str:
         "and write stays the same bit for bit, and what watching costs. `python bench/public.py --commands` prints how",
         "to get them; `make public-bench FOLDERS=...` made this table.",
         "",
-        rest or f"All rows are of one sitting: version {version('src')}, {describe()}.",
+        sittings,
         "",
         f"**Outputs the same in {equal} of {len(rows)}.**",
         "",

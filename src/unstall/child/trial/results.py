@@ -175,11 +175,12 @@ def described(value: Any, depth: int = _DEPTH) -> Any:
         return value
     if not depth:
         raise Opaque
-    torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
-    if torch is not None and isinstance(value, torch.Tensor):
+    if rearranged.is_tensor(value):
+        torch = sys.modules["torch"]
         if value.layout is not torch.strided or value.device.type == "meta":
             raise Opaque
         return _listed(value.detach().cpu())
+    numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)):
         return _listed(value)
     if isinstance(value, (list, tuple)) and len(value) <= _MOST_NUMBERS:

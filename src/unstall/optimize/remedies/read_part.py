@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_lines import hot_files, share_on
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import Remedy, proposals_of
+from unstall.optimize.source.errors import SourceError
 from unstall.optimize.source.partial_reads import PartialRead, partial_reads, taken_alone
 from unstall.optimize.thresholds import LEAST_SHARE, READING_PARTS_SAVES
 from unstall.text.units import percent
@@ -23,17 +26,22 @@ class ReadPart(Remedy):
     exactness = "exact"
 
     def propose(self, context: RemedyContext) -> list[Proposal]:
-        found = [
-            (path, read, share)
-            for path, of_line in hot_files(context).items()
-            for read in partial_reads(context.sources.module(path), of_line.keys())
-            if (share := share_on(of_line, context.sources.module(path).lines(*read.nodes))) >= LEAST_SHARE
-        ]
         return proposals_of(
-            found,
+            _hot_reads(context),
             lambda candidate: _proposal(context, *candidate),
             "no hot line of your own reads a whole file for a part of it",
         )
+
+
+def _hot_reads(context: RemedyContext) -> Iterator[tuple[Path, PartialRead, float]]:
+    """Those that hold up a noticeable share of the step, each with that share."""
+    for path, of_line in hot_files(context).items():
+        with suppress(SourceError):
+            module = context.sources.module(path)
+            for read in partial_reads(module, of_line.keys()):
+                share = share_on(of_line, module.lines(*read.nodes))
+                if share >= LEAST_SHARE:
+                    yield path, read, share
 
 
 def _proposal(context: RemedyContext, path: Path, read: PartialRead, share: float) -> Proposal:

@@ -110,11 +110,15 @@ def _of_archive(archive: zipfile.ZipFile) -> dict[str, BinaryPart]:
     names = archive.namelist()
     if len(set(names)) < len(names):  # which of two a reader takes is its own affair
         raise zipfile.BadZipFile
-    pickles = {name for name in names if name.endswith("data.pkl") and archive.getinfo(name).file_size < _MOST_HEADER}
+    pickles = {
+        name: _storages(archive.read(name))
+        for name in names
+        if name.endswith("data.pkl") and archive.getinfo(name).file_size < _MOST_HEADER
+    }
     storages = {
         f"{name.removesuffix('data.pkl')}data/{key}": storage
-        for name in pickles
-        for key, storage in _storages(archive.read(name)).kept.items()
+        for name, reader in pickles.items()
+        for key, storage in reader.kept.items()
     }
     root = _root(names) if pickles else ""
     parts: dict[str, BinaryPart] = {}
@@ -123,7 +127,7 @@ def _of_archive(archive: zipfile.ZipFile) -> dict[str, BinaryPart]:
         parts["how it is stored"] = _words(repr(stored).encode())
     for name in names:
         if name in pickles:
-            parts |= _of_pickle(name.removeprefix(root), archive.read(name))
+            parts |= _of_pickle(name.removeprefix(root), pickles[name])
             continue
         with archive.open(name) as member:
             kind, header = _header_of_numpy(member)
@@ -156,17 +160,17 @@ def _root(names: Sequence[str]) -> str:
     return f"{roots.pop()}/" if len(roots) == 1 else ""
 
 
-def _of_pickle(name: str, content: bytes) -> dict[str, BinaryPart]:
+def _of_pickle(name: str, reader: _Storages) -> dict[str, BinaryPart]:
     """A pickle as what it says, and the numbers in it: a loss or a learning rate that is saved beside the weights."""
     words, numbers = hashlib.blake2b(digest_size=16), []
     try:
-        operations = [(operation.name, argument) for operation, argument, _ in pickletools.genops(content)]
-        for operation, argument in without_order(operations, _storages(content).have_layouts):
+        operations = [(operation.name, argument) for operation, argument, _ in pickletools.genops(reader.content)]
+        for operation, argument in without_order(operations, reader.have_layouts):
             is_number = operation == "BINFLOAT"
             words.update(repr((operation, None if is_number else argument)).encode())
             numbers += [argument] if is_number else []
     except Exception:  # damaged: it is compared as it is
-        return {name: _words(content)}
+        return {name: _words(reader.content)}
     values = np.array(numbers, np.float64).tobytes()
     return {
         name: BinaryPart("", 0, words.digest(), b""),
@@ -258,6 +262,7 @@ class _Storages(pickle.Unpickler):
 
     def __init__(self, content: bytes):
         super().__init__(io.BytesIO(content))
+        self.content = content
         self.kinds: dict[str, str] = {}
         self.referred: list[str] = []
         self.layouts: dict[str, Layout | None] = {}
