@@ -294,7 +294,8 @@ def _memory(main: ProcessRecording, loop: Loop, chosen: Bools, observation: Obse
         steps = np.interp([t for t, _ in inside], loop.ends, np.arange(len(loop.ends)))
         return [(float(step), float(value)) for step, (_, value) in zip(steps, inside)]
 
-    looks = [(int(np.searchsorted(loop.ends, fact["t"])), fact["found"]) for fact in main.facts.get("probe", [])]
+    probes = main.facts.get("probe", [])
+    looks = [(int(np.searchsorted(loop.ends, fact["t"])), fact["found"]) for fact in probes]
     loop_site = looks[-1][1].get("loop", {}) if looks else {}
     device = [(look.t, sum(look.gpu_memory_bytes)) for look in observation.machine if look.gpu_memory_bytes]
     return MemoryMeasurement(
@@ -303,6 +304,7 @@ def _memory(main: ProcessRecording, loop: Loop, chosen: Bools, observation: Obse
         rss_peak=max(by_time.values(), default=None),
         device_peak=max((value for _, value in device), default=None),
         growing=growing_objects(looks),
+        subnormal=probes[-1].get("subnormal", 0.0) if probes else 0.0,
         loop=(loop_site.get("file", ""), loop_site.get("function", "")),
         available=usable_memory_bytes(),
     )

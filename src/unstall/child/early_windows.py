@@ -57,7 +57,7 @@ class EarlyWindows:
         self.optimizer_seen = False
         self.roots: dict[int, weakref.ref[Any]] = {}
         """The models that were called, by their address: they live and die as without unstall."""
-        self.optimizers: dict[int, weakref.ref[Any]] = {}
+        self._optimizers: dict[int, weakref.ref[Any]] = {}
         self.dropped: dropped_gradients.GradientUse | None = None
         self.backward_s = 0.0
         """Of the operators that were timed."""
@@ -74,8 +74,8 @@ class EarlyWindows:
         if name == modules.FORWARD.event and len(self.roots) < 8:
             self.roots[id(first)] = weakref.ref(first)
         can_be_seen = name == optimizer.STEP.event and type(first).__weakrefoffset__
-        if can_be_seen and len(self.optimizers) < _MOST_OPTIMIZERS:
-            self.optimizers[id(first)] = weakref.ref(first)
+        if can_be_seen and len(self._optimizers) < _MOST_OPTIMIZERS:
+            self._optimizers[id(first)] = weakref.ref(first)
         if self.state == "flops" and flops.innermost_mode() is self.counter and not flops.is_seen():
             self.counter.leave()
             self.counter.enter()
@@ -203,7 +203,7 @@ class EarlyWindows:
         self.state = "done"
         self.counted = {}  # a fork must not tell it at its end, too
         self.roots.clear()
-        self.optimizers.clear()
+        self._optimizers.clear()
         self.dropped = None
         self._leave_counter()
 
@@ -217,6 +217,10 @@ class EarlyWindows:
         """Those that were called and are alive."""
         return [root for reference in self.roots.values() if (root := reference()) is not None]
 
+    def optimizers(self) -> list[Any]:
+        """Those that stepped while the loop was looked at, and are alive."""
+        return [each for reference in self._optimizers.values() if (each := reference()) is not None]
+
     def _close_modules(self) -> None:
         assert self.key is not None
         steps = self.key[0] == optimizer.STEP.event
@@ -229,14 +233,13 @@ class EarlyWindows:
         if dropped is not None:
             self.emit_fact("dropped", backward=self.backward_s, **dropped)
         self.dropped = None
-        alive = [each for reference in self.optimizers.values() if (each := reference()) is not None]
+        alive = self.optimizers()
         states = frozen.states(self._models(), alive, self.versions)
         for root in self._models():
             more = gradients.facts(root, alive) if steps else {}  # where all gradients are there
             self.emit_fact("modules", per=self.key[0], root=id(root), modules=_module_table(root, states), **more)
         if steps:
             self.roots.clear()
-            self.optimizers.clear()
 
 
 def _module_table(root: Any, states: Mapping[int, str]) -> list[dict[str, Any]]:

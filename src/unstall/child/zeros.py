@@ -1,8 +1,7 @@
 """How much of what an operator multiplies is zeros: arithmetic that nothing comes of. Runs in the user's process.
 
 As where a kernel has numbers on its diagonal alone, where rows are picked by a product with ones and zeros, or where
-no loss depends on most rows of a gradient. Memory is read by NumPy where the program has imported it, because the
-program's modes and profilers would see an operator.
+no loss depends on most rows of a gradient.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import math
 import sys
 from typing import Any
 
-from unstall.child import reading
+from unstall.child import reading, tensor_memory
 from unstall.child.recomputation import Call
 
 _OPERANDS = {
@@ -34,8 +33,7 @@ class Zeros:
     """Reads the operands of the larger products of one thread."""
 
     def __init__(self, torch: Any, numpy: Any, *, budget_bytes: int = 1 << 30):
-        """``budget_bytes``: of all that is read, half a second or so. AttributeError where torch is too old."""
-        self._address = torch._C._data_address
+        """``budget_bytes``: of all that is read, half a second or so."""
         self._tensor, self._parameter = torch.Tensor, torch.nn.Parameter
         self._numpy = numpy
         self._left = budget_bytes
@@ -85,33 +83,20 @@ class Zeros:
         """Its memory, unless it is a parameter, or small, or too large."""
         if type(tensor) is not self._tensor or not reading.is_dense(tensor):
             return None
-        if tensor.device.type != "cpu" or tensor.is_conj() or tensor.is_neg():
-            return None
-        dtype, each = _DTYPES.get(str(tensor.dtype)), tensor.element_size()
-        size = tensor.numel() * each
+        dtype = _DTYPES.get(str(tensor.dtype))
+        size = tensor.numel() * tensor.element_size()
         if dtype is None or tensor.numel() < _LEAST_NUMBERS or tensor.dim() < 2:
             return None
         if size > min(self._left, _MOST_BYTES):
             return None
         if tensor._is_view() and isinstance(tensor._base, self._parameter):
             return None
-        import ctypes  # torch has imported it already
-
-        strides = [each * stride for stride in tensor.stride()]
-        extent = each + sum((length - 1) * stride for length, stride in zip(tensor.shape, strides))
-        offset = each * tensor.storage_offset()
-        if offset + extent > tensor.untyped_storage().nbytes():  # given back already, as a sharded parameter's is
-            return None
-        self._left -= size
-        start = self._address(tensor) + offset
-        memory = (ctypes.c_char * extent).from_address(start)
-        return self._numpy.ndarray(tuple(tensor.shape), dtype, memory, 0, strides)
+        array = tensor_memory.array_of(tensor, dtype)
+        self._left -= size * (array is not None)
+        return array
 
 
 def of_this_torch() -> Zeros | None:
-    """None where torch is too old, or the program has not imported NumPy."""
+    """None where the program has not imported NumPy."""
     numpy = sys.modules.get("numpy")
-    try:
-        return Zeros(sys.modules["torch"], numpy) if numpy is not None else None
-    except AttributeError:
-        return None
+    return Zeros(sys.modules["torch"], numpy) if numpy is not None else None

@@ -65,6 +65,7 @@ OTHER_THREADS = Threshold(0.1, "samples of other Python threads for each of the 
 OVERSUBSCRIBED = Threshold(0.15, "of a step that its own threads cost: less may be steps that differ")
 MOSTLY_CONTENDED = Threshold(0.3, "of a step: so much is more than steps differ by (measured: 0.5 to 0.8)")
 MOST = Threshold(0.5, "more than half: the larger part explains the whole")
+SUBNORMAL = Threshold(0.01, "of an optimizer's numbers: one among those of a vector makes the processor take longer")
 NETWORK = Threshold(0.4, "share of making a batch inside sockets: with latency hidden by read-ahead, most of its wait")
 SPARE_CORE = Threshold(0.7, "of a core that is idle: enough for one more worker")
 MODEL_SHARE = Threshold(0.3, "share of the step below which the model's cost is no verdict")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from unstall.optimize.comparison import PairedRuns
     from unstall.optimize.remedies.base import Remedy
-    from unstall.optimize.sameness import ObservedTensor
+    from unstall.optimize.sameness import ObservedTensor, Verdict
     from unstall.optimize.source.module import SourceModule
 
 
@@ -106,6 +106,18 @@ class Attempt:
         self.status, self.reason = status, reason
         if status is not RemedyStatus.KEPT:
             self.observed = ()
+
+    def is_as_expected(self, verdict: Verdict) -> bool:
+        """Whether it computes what its remedy may; where it does not, that is its end."""
+        expected = self.remedy.exactness
+        is_early = self.remedy.differs_late and verdict.sameness == "exact"
+        self.sameness = "close" if is_early else verdict.sameness
+        if verdict.sameness in ("exact", "close") or (verdict.sameness == expected == "reduced"):
+            return True
+        if expected == "training-changing" and self.observed:
+            return True
+        self.end(RemedyStatus.NOT_EQUIVALENT, verdict.reason)
+        return False
 
     def _equivalent(self) -> bool | None:
         if self.sameness is None:

@@ -34,6 +34,7 @@ class _Settings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     optimizer: _Optimizer | None = None
     threads: _Count | None = None
     gc_freeze: bool | None = None
+    flush_subnormals: bool | None = None
 
 
 class RemediesError(Exception):

@@ -325,15 +325,7 @@ class Search:
 
     def _is_equivalent(self, attempt: Attempt, changed: Variant, result: Result) -> bool:
         self.log(f"does it compute the same? {attempt.name}")
-        verdict = self.reference.judge(changed, [*result.kept, attempt])
-        attempt.sameness = verdict.sameness
-        expected = attempt.remedy.exactness
-        if verdict.sameness in ("exact", "close") or (verdict.sameness == expected == "reduced"):
-            return True
-        if expected == "training-changing" and attempt.observed:
-            return True
-        attempt.end(RemedyStatus.NOT_EQUIVALENT, verdict.reason)
-        return False
+        return attempt.is_as_expected(self.reference.judge(changed, [*result.kept, attempt]))
 
     def _is_confirmed(self, attempt: Attempt, changed: Variant, window: TimedWindow, result: Result) -> bool:
         """Fresh pairs must show the gain again: the best of many trials looks better than it is."""

@@ -177,6 +177,9 @@ KEPT_FEATURES_SAVE: Annotated[Share, "of a frozen part's time: samples are known
     0.9
 )
 FROZEN_COLLECTIONS_SAVES: Annotated[Share, "of the collections' time: what was made since is still looked at"] = 0.9
+FLUSH_SAVES: Annotated[Share, "of what the step has grown by: nothing of it is left where all of it was subnormal"] = (
+    0.9
+)
 ONE_TEAM_SAVES: Annotated[Share, "of the waiting: threads of one team still share the cores with the loader's"] = 0.9
 NO_GRADIENTS_SAVES: Annotated[
     Share, "of the forward's time outside of training: what recording the graph costs, by experience"

@@ -151,6 +151,8 @@ class MemoryMeasurement(msgspec.Struct, frozen=True):
     device_peak: int | None = None
     growing: Sequence[GrowingObject] = msgspec.field(default_factory=list)
     """What the program keeps and adds to, the most bytes a step first."""
+    subnormal: float = 0.0
+    """Share of the numbers that an optimizer keeps which are subnormal, at the last look."""
     loop: tuple[str, str] = ("", "")
     """(file, function) of the loop; empty where the program was not asked what it keeps."""
     available: int = 0

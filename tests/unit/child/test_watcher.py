@@ -211,7 +211,7 @@ def test_a_probe_is_answered_and_the_wish_taken_back(watched, monkeypatch):
     tap.control, began = PROBE, time.monotonic()
     watched.see("~optimizer", control=PROBE)
     assert tap.control == 0
-    assert watched.of("probe") == [{"seam": "~optimizer", "found": {"frame": "see"}}]
+    assert watched.of("probe") == [{"seam": "~optimizer", "found": {"frame": "see"}, "subnormal": 0.0}]
     (window,) = watched.of("window")
     assert window["what"] == "probe" and began <= window["began"] <= window["ended"] <= time.monotonic()
 

@@ -115,6 +115,14 @@ def kept(result):
     return [one.proposal.title for one in result.kept]
 
 
+def test_equal_results_are_called_close_where_they_differ_only_later():
+    world = World({"a": (2.0, "")}, exactness="close")
+    assert attempt(world.search(), "a").sameness == "exact"
+    world = World({"a": (2.0, "")}, exactness="close")
+    world.differs_late = True
+    assert attempt(world.search(), "a").sameness == "close"
+
+
 def test_the_gains_are_kept_one_after_the_other():
     result = World({"a": (2.0, ""), "b": (1.5, ""), "c": (1.0, "")}, jitter=0.01).search()
     assert kept(result) == ["a", "b"]

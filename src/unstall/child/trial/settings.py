@@ -2,7 +2,7 @@
 
 ``loader``: keywords of every map-style DataLoader; ``threads``: torch's intra-op threads; ``optimizer``: keywords of
 every optimizer whose class takes them (``fused``, ``foreach``); ``gc_freeze``: leave what exists at the first step out
-of garbage collections.
+of garbage collections; ``flush_subnormals``: take subnormal numbers for zeros.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ def targets(settings: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
         hooks.append(("torch.optim", lambda module: _optimizers(module, settings["optimizer"])))
     if settings.get("gc_freeze"):
         hooks.append(("torch.optim.optimizer", _freeze))
+    if settings.get("flush_subnormals"):
+        hooks.append(("torch", lambda module: module.set_flush_denormal(True)))
     return hooks
 
 

@@ -1,4 +1,7 @@
-"""slows-down: a step takes longer the more steps were made, because something that grows is gone through again."""
+"""slows-down: a step takes longer the more steps were made, because something that grows is gone through again.
+
+Or because an optimizer's numbers become subnormal, over which a processor takes many times longer.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,26 @@ from unstall.diagnose import source
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import Features, Pattern, UsualRemedy, at, grows_by
 from unstall.diagnose.positions import HOST_PLACES
-from unstall.diagnose.thresholds import MOST
+from unstall.diagnose.thresholds import MOST, SUBNORMAL
 from unstall.records.measurements import GrowingObject
 from unstall.records.report import Culprit, Finding
 from unstall.records.run import Utilization
-from unstall.records.vocabulary import OTHER
+from unstall.records.vocabulary import OPTIMIZER, OTHER
 from unstall.text.units import percent, seconds
 from unstall.threshold import Range
+
+SUBNORMALS = "subnormals"
+_FLUSH = "take subnormal numbers for zeros: torch.set_flush_denormal(True)"
+_GROWING_ADVICE = (
+    "go through what is new only: keep running figures, or a bounded window such as deque(maxlen=...)",
+    "keep the parts of a tensor or an array in a list, and join them once, at the end",
+    "look things up in a set or dict, which takes as long for a million entries as for ten",
+    "do what needs the whole history once an epoch, or at the end",
+)
+_SUBNORMALS_ADVICE = (
+    f"{_FLUSH}, before anything is computed",
+    "update only the rows that a batch uses: sparse=True of nn.Embedding, with torch.optim.SparseAdam",
+)
 
 
 class SlowsDown(Pattern):
@@ -22,11 +38,15 @@ class SlowsDown(Pattern):
 
     name = "slows-down"
     brief = "a step takes longer the more steps were made"
-    causes = ("history",)
+    causes = ("history", SUBNORMALS)
     keeps_verdict = True  # an experiment is too short to see what a long run comes to
     advice = "go through what is new only: running figures, a bounded window, a set or dict in place of a list"
-    by_hand = ((None, "keep running figures, or a bounded window, in place of all that went before"),)
+    by_hand = (
+        (None, "keep running figures, or a bounded window, in place of all that went before"),
+        (SUBNORMALS, f"{_FLUSH}, before anything is computed"),
+    )
     usual_remedies = (
+        (SUBNORMALS, UsualRemedy("subnormal numbers as zeros", Range(0.0, 0.05, 0.3, "one program: 0"))),
         (None, UsualRemedy("work that does not grow", Range(0.0, 0.05, 0.5, "zoo: 0; what is new is still done"))),
     )
 
@@ -40,29 +60,28 @@ class SlowsDown(Pattern):
         culprit = grown or host.blame.main_culprit(host.blame.in_phase(*_places(slowing.phase)))
         if culprit is not None:
             culprit = msgspec.structs.replace(culprit, share=share)
-        container = _container(host, culprit)
+        subnormal = host.measurement.memory.subnormal
+        is_subnormal = slowing.phase == OPTIMIZER.name and subnormal >= SUBNORMAL
+        container = None if is_subnormal else _container(host, culprit)
         evidence = [
             grows_by(slowing),
             f"from {seconds(slowing.begin_s)} at first to {seconds(slowing.end_s)}, mostly in {slowing.phase}",
         ]
+        if is_subnormal:
+            evidence.append(f"{percent(subnormal)} of what the optimizer keeps is subnormal: closer to 0 than 1.2e-38")
         if container is not None:
             evidence.append(
                 f"{container.path} ({container.kind}) grows with it, by {container.len_per_step:.3g} entries a step"
             )
         return self.finding(
             summary=f"a step takes {percent(slowing.per_1000)} longer every 1,000 steps{at(culprit)}",
-            cause="history" if container else None,
+            cause=SUBNORMALS if is_subnormal else "history" if container else None,
             culprit=culprit,
             share=share,
             headroom=host.headroom_without(share * host.step_s),
             confidence="high" if grown else "medium",
             evidence=evidence,
-            advice=[
-                "go through what is new only: keep running figures, or a bounded window such as deque(maxlen=...)",
-                "keep the parts of a tensor or an array in a list, and join them once, at the end",
-                "look things up in a set or dict, which takes as long for a million entries as for ten",
-                "do what needs the whole history once an epoch, or at the end",
-            ],
+            advice=[*(_SUBNORMALS_ADVICE if is_subnormal else _GROWING_ADVICE)],
         )
 
     def rank(self, finding: Finding, features: Features) -> float:

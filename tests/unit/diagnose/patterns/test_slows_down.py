@@ -122,3 +122,19 @@ def test_a_graph_that_grows_ends_the_run_first(code, slowing):
 def test_the_headline_says_how_much_and_where(slowing):
     finding = host_findings(measurement(TRAINING, slowing=slowing))[0]
     assert finding.summary == "a step takes 500 % longer every 1,000 steps in is_new"
+
+
+def test_an_optimizer_of_subnormal_numbers_is_told_apart_from_what_keeps_all(code, slowing):
+    updating = msgspec.structs.replace(slowing, phase="optimizer")
+    kept = [grown("losses", code.file)]
+    finding = match("slows-down", slowing=updating, memory=MemoryMeasurement(subnormal=0.04, growing=kept))
+    assert finding.cause == "subnormals"
+    assert "4 % of what the optimizer keeps is subnormal: closer to 0 than 1.2e-38" in finding.evidence
+    assert "set_flush_denormal" in finding.advice[0]
+
+
+@pytest.mark.parametrize(("phase", "subnormal"), [("optimizer", 0.001), ("other", 0.04)])
+def test_few_of_them_or_growth_elsewhere_are_not_why(code, slowing, phase, subnormal):
+    memory = MemoryMeasurement(subnormal=subnormal, growing=[grown("losses", code.file)])
+    finding = match("slows-down", slowing=msgspec.structs.replace(slowing, phase=phase), memory=memory)
+    assert finding.cause == "history"
