@@ -40,6 +40,8 @@ PROGRAMS = (ZOO, ROOT / "bench" / "heldout")
 HOTDOG = ROOT / "examples" / "hotdog"
 CACHE = "cache-samples"
 """A remedy that pays from the second visit of a sample on."""
+NO_BOUND = 1000.0
+"""The upper end of a gain of which none is known."""
 BUDGETS = {"hotdog": "15m"}
 """As the README runs it: with the budget that one has who asks for none."""
 _RATE = re.compile(r"steps_per_s=([0-9.]+)")
@@ -207,13 +209,21 @@ def not_equivalent(report: dict) -> int:
 
 
 def advised(report: dict) -> str:
-    """The most that a change would bring that only ``--allow`` keeps; empty where none is known to bring any."""
+    """The most that a change would bring that only ``--allow`` keeps; else, where nothing is kept, what is advised."""
     advice = [remedy for remedy in report["remedies"] if remedy.get("status") == "advice"]
     measured = [remedy for remedy in advice if (remedy.get("speedup") or 0.0) > LEAST_GAIN]
-    if not measured:
+    if measured:
+        best = max(measured, key=lambda remedy: remedy["speedup"])
+        return f"`{best['name'].partition(':')[0]}` would bring {best['speedup']:.2f}× (`--allow {best['exactness']}`)"
+    by_hand = [remedy["name"] for remedy in advice if remedy["name"].startswith("by-hand: ")]
+    if kept(report) or not by_hand:
         return ""
-    best = max(measured, key=lambda remedy: remedy["speedup"])
-    return f"`{best['name'].partition(':')[0]}` would bring {best['speedup']:.2f}× (`--allow {best['exactness']}`)"
+    place, _, words = by_hand[0].removeprefix("by-hand: ").partition("): ")
+    gain = report["verdict"]["expected_gain"]
+    expected = (
+        f"{gain['low']:.2f} to {gain['high']:.2f}×" if gain["high"] < NO_BOUND else f"at least {gain['low']:.2f}×"
+    )
+    return f"advised in {place.partition(' (')[0]}: {words} ({expected} expected)"
 
 
 if __name__ == "__main__":

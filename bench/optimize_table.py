@@ -61,7 +61,7 @@ class Row:
     first_epoch: float | None = None
     """Of the patched script that keeps samples: the speed-up of its first epoch, in which it makes them."""
     advised: str = ""
-    """What nobody allowed, with the gain that its trial measured."""
+    """What nobody allowed, with the gain that its trial measured, or what a person is advised to do."""
 
     @property
     def gain(self) -> float | None:

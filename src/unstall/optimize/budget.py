@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from statistics import mean
 
-from unstall.optimize.thresholds import LEAST_RUNS, MOST_RESERVE_S, RESERVE_SHARE
+from unstall.optimize.thresholds import LEAST_RUNS, LEAST_TRIAL_S, MOST_RESERVE_S, RESERVE_SHARE
 
 
 class SearchBudget:
@@ -67,6 +67,11 @@ class SearchBudget:
     def allows_only_trial(self) -> bool:
         """Whether the first trial would end in time if it is the last comparison as well."""
         return not self.trials_s and self.remaining_s + self.reserve_s > self.trial_s
+
+    def allows_measuring(self, *, has_kept: bool) -> bool:
+        """Whether there is time to measure what a change would bring. ``has_kept``: the last comparison is to come."""
+        left_s = self.remaining_s + (0.0 if has_kept else self.reserve_s)
+        return left_s > min(self.trial_s, max(LEAST_TRIAL_S, LEAST_RUNS * self.run_s))
 
     @property
     def is_spent(self) -> bool:

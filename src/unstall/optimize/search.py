@@ -170,7 +170,8 @@ class Search:
     def _measure_advice(self, result: Result) -> None:
         """Measure what the changes would bring that are not allowed, while there is time."""
         for attempt in self.candidates:
-            if self._is_forbidden(attempt) and self._is_worthy(attempt) and self.budget.allows_trial():
+            in_time = self.budget.allows_measuring(has_kept=bool(result.kept))
+            if self._is_forbidden(attempt) and self._is_worthy(attempt) and in_time:
                 self.log(f"what would it bring? {attempt.name}")
                 with self.budget.trial():
                     self._measure_gain(attempt, result)

@@ -357,6 +357,29 @@ def test_results_are_changed_only_when_that_is_allowed(exactness):
     assert kept(allowed) == ["a"] and allowed.kept[0].record().sameness == "reduced"
 
 
+@pytest.mark.parametrize(("budget_s", "measured"), [(300.0, True), (240.0, False)])
+def test_a_long_trial_before_it_does_not_keep_what_is_not_allowed_from_being_measured(budget_s, measured):
+    """What such a change would bring is given less time than a trial, and no comparison comes after it."""
+
+    class Doubtful(World):
+        def compare(self, base, changed, *given, **options):
+            self.now += 200.0 if "a" in self.changes(changed) else 0.0
+            return super().compare(base, changed, *given, **options)
+
+    class Lossy(Unfit):
+        name = "lossy"
+        exactness = "reduced"
+
+        def propose(self, context):
+            return [Proposal("b", 2.0, "", sources=Sources({"names": b"b"}), key="b")]
+
+    world = Doubtful({"a": (1.0, ""), "b": (2.0, "!")}, others=[Lossy()])
+    world.propose = lambda context: [Proposal("a", 1.5, "", sources=Sources({"names": b"a"}), key="a")]
+    result = world.search(budget_s=budget_s)
+    assert not result.kept and world.now == 200.0
+    assert (attempt(result, "b").speedup is not None) == measured
+
+
 def test_an_allowed_change_of_results_is_what_the_next_changes_are_compared_with():
     effects = {"a": (2.0, "!"), "b": (1.8, "~"), "c": (1.6, "!")}
     predicted = {"a": 3.0, "b": 2.0, "c": 1.5}
