@@ -171,7 +171,8 @@ def run(program: Program, original: Path, folder: Path, *, watched: bool) -> Out
     command = [sys.executable, *(() if program.seeded else (str(SEEDED),)), *program.arguments]
     if watched:
         command = [sys.executable, "-m", "unstall", "run", "--json", str(report), *command[1:]]
-    env = {**os.environ, "MPLBACKEND": "Agg", "UNSTALL_STATE": str(folder / "state")}
+    fixed = {"MPLBACKEND": "Agg", "PYTHONHASHSEED": "0"}  # sets of words have the same order in all runs
+    env = {**os.environ, **fixed, "UNSTALL_STATE": str(folder / "state")}
     used, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     done = subprocess.run(command, cwd=copy / program.folder, env=env, capture_output=True, text=True, timeout=_LIMIT_S)
     wall, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -266,7 +267,7 @@ def markdown(rows: Sequence[Row]) -> str:
         "  What a plain run prints differently each time (names of temporary files) cannot be compared, nor can times.",
         "- **Wall** and **CPU**: watched over plain, whole runs with start-up, sampler and report, in the order plain,",
         "  watched, watched, plain. On short programs the start-up of `unstall` is most of it.",
-        "- Where a program does not seed its random numbers, bench/seeded.py seeds them and runs it.",
+        "- Where a program does not seed its random numbers, bench/seeded.py seeds them and runs it; `PYTHONHASHSEED` is 0 in every run.",
         "",
         "Commands:",
         "",

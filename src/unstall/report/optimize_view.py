@@ -72,7 +72,8 @@ def _headline(report: Report, interval: tuple[float, float] | None) -> str:
             return "  nothing was kept, but not everything was tried: a larger --budget may find more"
         return "  nothing was kept: the program runs as fast as this search can make it"
     between = f" (95 % between {units.factor(interval[0])} and {units.factor(interval[1])})" if interval else ""
-    return f"  {units.factor(report.total_speedup)} faster{between}{_same(report)}"
+    doubt = ", not certain" if interval and interval[0] <= 1 else ""
+    return f"  {units.factor(report.total_speedup)} faster{doubt}{between}{_same(report)}"
 
 
 def _same(report: Report) -> str:

@@ -85,3 +85,9 @@ def test_advice_is_apart_from_what_was_tried(input_bound):
     )  # fmt: skip
     text = shown(msgspec.structs.replace(input_bound, remedies=[advice], total_speedup=None))
     assert "  advice\n" in text and "tried, not kept" not in text and "--allow reduced" in text
+
+
+def test_a_total_that_may_be_none_is_not_called_certain(input_bound):
+    report = msgspec.structs.replace(input_bound, total_speedup=2.0)
+    assert "2× faster (95 % between 1.8× and 2.2×)" in shown(report, (1.8, 2.2))
+    assert "2× faster, not certain (95 % between 0.9× and 4.4×)" in shown(report, (0.9, 4.4))
