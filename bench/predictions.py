@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from accuracy import ROOT, load_cases, run_slow
-from machine import describe
+from machine import describe, other_sittings, version
 from simplify import NEAR, number, study
 
 _DELAY, _VERDICT = "delay", "verdict"
@@ -41,6 +41,7 @@ class Row:
     predicted: float | None
     conclusive: bool
     machine: str
+    version: str
 
     @property
     def error(self) -> float | None:
@@ -79,8 +80,8 @@ def main() -> int:
                 print(line(row), flush=True)
         if options.rows:
             options.rows.write_text(json.dumps([asdict(row) for row in rows]), encoding="utf-8")
-        if options.write:
-            write(options.write, markdown(rows))
+    if options.write:
+        write(options.write, markdown(rows))
     print(summary(rows))
     return 0
 
@@ -105,6 +106,7 @@ def rows_of(program: str, watched: dict[str, Any] | None, report: dict[str, Any]
                 predicted=value,
                 conclusive=experiment.get("conclusive", True),
                 machine=describe(),
+                version=version("src"),
             )
 
 
@@ -160,10 +162,11 @@ def write(page: Path, text: str) -> None:
 
 def markdown(rows: Sequence[Row]) -> str:
     """The table for docs/."""
-    machines = "; ".join(dict.fromkeys(row.machine for row in rows))
     lines = [
         INTRODUCTION,
-        f"`make predictions-bench` on {machines}. **{summary(rows)}.**",
+        f"`make predictions-bench`. **{summary(rows)}.**",
+        "",
+        other_sittings({row.program: (row.version, row.machine) for row in rows}, ("", "")),
         "",
         "| said before the experiment | experiments | predicted | median error | within 15 % |",
         "| --- | --- | --- | --- | --- |",

@@ -28,7 +28,7 @@ from typing import Any
 
 from accuracy import ROOT, command, load_cases, rate
 from freed import log_ratios, ratio, stubbable
-from machine import describe
+from machine import describe, other_sittings, version
 
 NEAR = 0.15
 WIDEST = 4.0
@@ -51,6 +51,8 @@ class Row:
     note: str = ""
     free_low: float | None = None
     free_high: float | None = None
+    version: str = ""
+    machine: str = ""
 
     def agrees(self, truth: float | None) -> bool:
         """Whether the truth is in the interval or near."""
@@ -101,14 +103,20 @@ def main() -> int:
                 row = Row(case.name, case.culprit, None, None, None, None, None, None, 0.0)
                 rows.append(row)
             judge(row, case, options)
+            row.version, row.machine = sitting()
             print(line(row), flush=True)
             if options.rows:
                 options.rows.parent.mkdir(parents=True, exist_ok=True)
                 options.rows.write_text(json.dumps([asdict(row) for row in rows]), encoding="utf-8")
-            if options.write:
-                options.write.write_text(markdown(rows, options), encoding="utf-8")
+    if options.write:
+        options.write.write_text(markdown(rows, options), encoding="utf-8")
     print(summary(rows))
     return 0
+
+
+def sitting() -> tuple[str, str]:
+    """Version and machine of the rows that are made now."""
+    return version("src"), describe()
 
 
 def judge(row: Row, case: Any, options: argparse.Namespace) -> None:
@@ -256,17 +264,14 @@ def markdown(rows: Sequence[Row], options: argparse.Namespace) -> str:
     lines = [
         "# Accuracy of the experiments",
         "",
-        f"`make simplify-bench` on {describe()}; budget {options.budget} a program. **{summary(rows)}.**",
+        f"`make simplify-bench`, budget {options.budget} a program. **{summary(rows)}.**",
+        "",
+        other_sittings({row.name: (row.version, row.machine) for row in rows}, ("", "")),
         "",
         _COLUMNS,
         "| program | without | measured | 95 % | predicted | free | 95 % | right | fixed | right | seconds |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
-    if any(row.free is not None and row.free_low is None for row in rows):
-        lines[-2:-2] = [
-            "Rows without an interval of the truth are of an earlier version: predictions and truth are of that.",
-            "",
-        ]
     for row in rows:
         lines.append(
             f"| {row.name} | `{row.component}` | {number(row.measured)} | {number(row.low)} to {number(row.high)} "
