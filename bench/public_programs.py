@@ -74,10 +74,6 @@ PROGRAMS = (
     Program("examples actor_critic", *_EXAMPLES, "reinforcement_learning", ("actor_critic.py",), needs=("gymnasium",)),
     Program("examples reinforce", *_EXAMPLES, "reinforcement_learning", ("reinforce.py",), needs=("gymnasium",)),
     Program("examples regression", *_EXAMPLES, "regression", ("main.py",), seeded=False),
-    Program(
-        "examples time_sequence_prediction", *_EXAMPLES, "time_sequence_prediction", ("train.py", "--steps", "1"),
-        prepare="python generate_sine_wave.py", needs=("matplotlib",),
-    ),
     Program("examples word_language_model LSTM", *_EXAMPLES, "word_language_model", _LANGUAGE, prepare=_WIKITEXT),
     Program(
         "examples word_language_model Transformer", *_EXAMPLES, "word_language_model",
