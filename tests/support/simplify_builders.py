@@ -53,7 +53,7 @@ def make_report(*findings, phases=None, hotspots=()):
     )
 
 
-def make_measurement(*, loader=None, sites=(), threads=2, step_s=0.1):
+def make_measurement(*, loader=None, sites=(), threads=2, step_s=0.1, device="cpu"):
     return Measurement(
         kind="optimizer",
         steps=50,
@@ -64,7 +64,7 @@ def make_measurement(*, loader=None, sites=(), threads=2, step_s=0.1):
         cores=4,
         main_pid=1,
         loader=loader,
-        model=ModelMeasurement(root="Net", file="train.py", threads=threads),
+        model=ModelMeasurement(root="Net", file="train.py", threads=threads, device=device),
         sites=list(sites),
     )
 
@@ -148,11 +148,25 @@ class VirtualProcess:
     """A controlled process whose step is the sum of its parts; what an intervention does to them is known.
 
     ``parts``: seconds by name, those of functions and of kinds of work. ``problems``: what a stub of a function says
-    instead of answering. ``lasts_s``: after so many seconds the program ends.
+    instead of answering. ``lasts_s``: after so many seconds the program ends. ``answering_s``: seconds of a step that
+    a stub takes to answer.
     """
 
-    def __init__(self, clock, parts, *, noise=0.01, problems=None, lasts_s=np.inf, error=None, factor=1.0, seed=0):
+    def __init__(
+        self,
+        clock,
+        parts,
+        *,
+        noise=0.01,
+        problems=None,
+        lasts_s=np.inf,
+        error=None,
+        factor=1.0,
+        seed=0,
+        answering_s=0.0,
+    ):
         self.clock, self.parts, self.noise, self.problems = clock, parts, noise, problems or {}
+        self.answering_s = answering_s
         self.ends, self.error, self.factor = clock() + lasts_s, error, factor
         self.random = np.random.default_rng(seed)
         self.in_force, self.emitted, self.log = [], [], []
@@ -168,6 +182,10 @@ class VirtualProcess:
         self._pass(seconds)
 
     def switch(self, interventions):
+        for spec in self.in_force if self.answering_s else ():
+            self.emitted.append(
+                {"key": key_of(spec), "what": "answered", "seconds": 10 * self.answering_s, "steps": 10}
+            )
         self.in_force = interventions
         for spec in interventions:
             name = spec.get("name")
@@ -191,7 +209,7 @@ class VirtualProcess:
         for spec in self.in_force:
             name = spec.get("name", {"cached": "data"}.get(spec["kind"], spec["kind"]))
             parts[name] = parts.get(name, 0.0) * (1 + spec["share"] if spec["kind"] == "delay" else 0)
-        return sum(parts.values()) * self.factor
+        return (sum(parts.values()) + self.answering_s * bool(self.in_force)) * self.factor
 
     def facts(self, kind):
         return [fact for fact in self.emitted if kind == "intervention"]

@@ -156,6 +156,7 @@ def _add(result: ExperimentResult, base: list[Segment], arm: list[Segment], pace
     disturbed = _disturbed(base + arm, pace.cores)
     (result.disturbed_log_ratios if disturbed else result.log_ratios).append(ratio)
     result.base_s.append(math.exp(sum(map(math.log, base_s)) / len(base_s)))
+    result.arm_s.append(math.exp(sum(map(math.log, arm_s)) / len(arm_s)))
     let_through = sum(segment.real_calls for segment in arm) / sum(len(segment.durations) for segment in arm)
     note = "some calls still ran: the gain may be larger"
     if let_through > thresholds.CALLS_LET_THROUGH and note not in result.notes:

@@ -46,6 +46,10 @@ class ExperimentResult:
     """Log ratios of blocks in which other programs came or went: used only where there are too few of the others."""
     base_s: list[float] = field(default_factory=list)
     """Seconds a step in the base, one a block."""
+    arm_s: list[float] = field(default_factory=list)
+    """The same in the arm."""
+    answering_s: float = 0.0
+    """Of the arm's, what the stubs' answers take in the main process: a function that is free takes nothing."""
     replaced: set[str] = field(default_factory=set)
     """File and line of the functions that the arm stands in for."""
     failure: str | None = None
@@ -58,7 +62,21 @@ class ExperimentResult:
         values = self.log_ratios
         if len(values) < thresholds.FEWEST_BLOCKS:
             values = values + self.disturbed_log_ratios
-        return anytime(values) if values and self.failure is None else None
+        if not values or self.failure is not None:
+            return None
+        return anytime([value + self._answered_log for value in values])
+
+    @property
+    def _answered_log(self) -> float:
+        """What the answers' time adds to a log ratio."""
+        return -math.log1p(-self.answering_share)
+
+    @property
+    def answering_share(self) -> float:
+        """Share of the arm's step that the stubs' answers took, which the ratio leaves out."""
+        if not self.arm_s:
+            return 0.0
+        return min(self.answering_s * len(self.arm_s) / sum(self.arm_s), thresholds.MOST_ANSWERING)
 
     @property
     def blocks(self) -> int:

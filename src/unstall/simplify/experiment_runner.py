@@ -121,6 +121,9 @@ class ExperimentRunner:
                 result.failure = result.failure or str(fact["text"])
             elif fact["what"] == "note" and fact["text"] not in result.notes:
                 result.notes.append(str(fact["text"]))
+        answered = [fact for fact in facts if fact["what"] == "answered" and fact["key"] in arm]
+        if answered and "cuda" not in self.measurement.model.device:  # a GPU may have hidden them
+            result.answering_s = sum(fact["seconds"] for fact in answered) / sum(fact["steps"] for fact in answered)
         replaced_keys = {fact["key"] for fact in facts if fact["what"] == "found"}
         result.replaced |= {fact["text"] for fact in facts if fact["what"] == "found" and fact["key"] in arm}
         for key, spec in arm.items() if in_force else ():

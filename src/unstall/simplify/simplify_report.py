@@ -134,6 +134,14 @@ def _scaling(result: ExperimentResult) -> list[str]:
     return [f"scaling efficiency {efficiency} ({low} to {high})"]
 
 
+def _answering(result: ExperimentResult) -> list[str]:
+    """What recorded answers cost, where that is more than a function that is free may."""
+    share = result.answering_share
+    if share < thresholds.NOTED_ANSWERING:
+        return []
+    return [f"giving recorded answers took {percent(share)} of a step without it: left out"]
+
+
 def _experiment(result: ExperimentResult, predicted: float | None) -> records.ReportedExperiment:
     ratio, experiment = result.ratio, result.experiment
     assert ratio is not None
@@ -148,7 +156,12 @@ def _experiment(result: ExperimentResult, predicted: float | None) -> records.Re
         component=experiment.component,
         conclusive=result.state == "measured",
         elasticity=slope[0] if slope else None,
-        notes=[*result.notes, *_scaling(result), *([f"{disturbed} blocks were disturbed"] if disturbed else [])],
+        notes=[
+            *result.notes,
+            *_scaling(result),
+            *_answering(result),
+            *([f"{disturbed} blocks were disturbed"] if disturbed else []),
+        ],
     )
 
 

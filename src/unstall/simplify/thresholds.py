@@ -36,6 +36,9 @@ OTHERS_CHANGED: Annotated[Share, "of the cores, by which other programs may come
 MORE_CALLS: Annotated[Factor, "as many calls of a seam a step: the program takes another course"] = 1.5
 CALLS_LET_THROUGH: Annotated[float, "calls a step", "that a stub may let through before it is worth a note"] = 0.05
 
+MOST_ANSWERING: Annotated[Share, "of a step, that a stub's answers are taken to have cost: a rough figure beyond"] = 0.8
+NOTED_ANSWERING: Annotated[Share, "of a step that the answers took, from which on it is told"] = 0.05
+
 # When a ratio is known.
 TIGHT: Annotated[LogRatio, "± 5 %: what machines drift by between two minutes"] = 0.05
 TIGHT_FOR_EFFECT: Annotated[Share, "of the effect: a large one need not be known to ± 5 %"] = 0.1

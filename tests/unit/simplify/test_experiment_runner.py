@@ -16,11 +16,12 @@ from unstall.simplify.experiment_runner import ExperimentRunner, pace_of
 PARTS = {"log": 0.06, "rest": 0.04}
 
 
-def run(experiment, *, refusals=None, loader=None, result=None, budget_s=600.0, **process):
+def run(experiment, *, refusals=None, loader=None, result=None, budget_s=600.0, device="cpu", **process):
     """The result, and the starter that made the processes."""
     clock = VirtualClock()
     starter = VirtualStarter(clock, None, lambda settings: VirtualProcess(clock, PARTS, **process), refusals=refusals)
-    runner = ExperimentRunner(starter, make_measurement(loader=loader), PACE, ExperimentBudget(budget_s, clock))
+    measured = make_measurement(loader=loader, device=device)
+    runner = ExperimentRunner(starter, measured, PACE, ExperimentBudget(budget_s, clock))
     result = result or ExperimentResult(experiment)
     runner.run(result, StoppingRule())
     return result, starter
@@ -28,6 +29,18 @@ def run(experiment, *, refusals=None, loader=None, result=None, budget_s=600.0, 
 
 def stub(name):
     return plan.stub(plan.ReplaceableFunction(name, None))
+
+
+@pytest.mark.parametrize(("device", "ratio"), [("cpu", 2.5), ("cuda:0", 2.0)])
+def test_what_a_stub_takes_to_answer_is_left_out_unless_a_gpu_may_hide_it(device, ratio):
+    result, _ = run(stub("log"), answering_s=0.01, device=device)
+    assert result.ratio.value == pytest.approx(ratio, rel=0.03)
+    assert result.answering_share == pytest.approx(0.2 if device == "cpu" else 0.0, rel=0.05)
+
+
+def test_what_answers_cost_is_bounded():
+    result = ExperimentResult(stub("log"), [0.0, 0.0, 0.0], arm_s=[0.01] * 3, answering_s=1.0)
+    assert result.ratio.value == pytest.approx(5.0)
 
 
 def test_a_program_that_ends_is_started_again():

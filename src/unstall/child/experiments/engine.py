@@ -41,7 +41,7 @@ class Engine:
         """The parent asks the main process to read the board; with several ranks, at a certain step of each."""
         try:
             generation, condition = self.board.read()
-            if self._steps() < condition.get("at", 0):
+            if self.steps() < condition.get("at", 0):
                 return
             recording.native.control(0)
             device.wait()  # what was submitted so far is the earlier condition's
@@ -51,8 +51,10 @@ class Engine:
             recording.native.control(0)
             self.child.emit_fact("problem", problem=f"the condition could not be put in force: {error!r}")
 
-    def _steps(self) -> int:
-        """This process's steps so far, as the parent counts them."""
+    def steps(self) -> int:
+        """This process's steps so far, as the parent counts them; 0 in a loader worker."""
+        if not self.in_main:
+            return 0
         if self._tap is None:
             self._tap = Tap(Path(self.child.directory) / f"rec-{os.getpid()}.bin")
         return steps_of(self._tap.ticks)

@@ -23,6 +23,9 @@ SMALL_BYTES: Annotated[Bytes, "copied sooner than a Python function of autograd 
 BACKWARD_CALLS: Annotated[int, "calls", "that backward really makes first: the second has all gradients"] = 2
 SAMPLED_ELEMENTS: Annotated[int, "elements of an argument", "that are compared before and after a call"] = 64
 
+TIMING_S: Annotated[Seconds, "in which a stub's answer is timed: no step is measured meanwhile"] = 0.002
+TIMED_TOGETHER: Annotated[int, "answers", "timed together: one takes about as long as reading the clock"] = 8
+
 # Recorded batches.
 BATCHES: Annotated[int, "batches", "kept of each loader"] = 6
 LEAST_BATCHES: Annotated[int, "batches", "from which on a loader can be answered for"] = 2

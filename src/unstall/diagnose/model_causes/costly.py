@@ -31,7 +31,7 @@ class Update(ModelCause):
 
     name = "optimizer"
     sure = True
-    by_hand = "update with fused=True, and let zero_grad() drop the gradients: no set_to_none=False"
+    by_hand = "sparse=True for large embeddings, fused=True for the rest; no zero_grad(set_to_none=False)"
     calibration = Range(0.8, 1.0, 6.0, "a sparse update also frees backward: one program, 5.8")
     usual_remedy = UsualRemedy(
         "a fused or sparse update",

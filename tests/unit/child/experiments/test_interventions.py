@@ -51,6 +51,7 @@ def engine(tmp_path):
     """An engine of this process, with no condition left in force after the test; three calls teach a stub enough."""
     Switchboard(tmp_path, create=True)
     engine = Engine(Child(str(tmp_path), {}), collecting_s=0.0)
+    engine.steps = itertools.count().__next__
     yield engine
     engine.put_in_force(0, {})
 
@@ -84,6 +85,45 @@ def test_a_stub_learns_and_then_answers(engine):
     put(engine)
     assert slow(21) == 42
     assert problems(engine) == []
+
+
+def answered(engine):
+    """Seconds that recorded answers took, as the parent is told."""
+    facts = read_facts(Path(engine.child.directory) / f"info-{os.getpid()}.jsonl")[1].get("intervention", [])
+    return [fact["seconds"] / fact["steps"] for fact in facts if fact["what"] == "answered"]
+
+
+def pair(x):
+    return x, [x]
+
+
+def test_what_the_answers_take_is_told_by_their_number(engine):
+    def call(times):
+        for i in range(times):
+            pair(i)
+
+    put(engine, on_function("stub", "pair"))
+    call(3 + 1000)
+    put(engine)
+    put(engine, on_function("stub", "pair"))
+    call(4000)
+    put(engine)
+    call(100)
+    first, second = answered(engine)
+    assert second == pytest.approx(4 * first) and 0 < first / 1000 < 0.001
+    put(engine, on_function("stub", "pair"))
+    put(engine)
+    assert len(answered(engine)) == 2, "none was given since"
+
+
+def test_answers_in_a_loader_worker_cost_no_step_of_the_main_process(engine):
+    engine.in_main = False
+    engine.steps = lambda: Engine.steps(engine)
+    put(engine, on_function("stub", "pair"))
+    for i in range(10):
+        pair(i)
+    put(engine)
+    assert answered(engine) == []
 
 
 def test_two_on_one_function_do_not_undo_each_other(engine):
