@@ -34,6 +34,40 @@ def test_a_loop_that_never_calls_a_seam(workspace):
     assert "unstall.steps" in " ".join(watched.report["verdict"]["advice"])
 
 
+def test_weights_that_are_updated_by_hand(workspace):
+    """The steps are those of training, not of the many calls by which the model is tried out afterwards."""
+    workspace.write(
+        "program.py",
+        """
+        import torch
+
+        model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Tanh(), torch.nn.Linear(64, 1))
+
+
+        def noise():
+            return sum((i * i) % 7 for i in range(200_000)) % 5
+
+
+        for _ in range(200):
+            x = torch.randn(32, 64)
+            model.zero_grad()
+            model(x + noise()).square().mean().backward()
+            with torch.no_grad():
+                for parameter in model.parameters():
+                    parameter -= 0.01 * parameter.grad
+        with torch.no_grad():
+            for _ in range(400):
+                model(torch.randn(2000, 64))
+        """,
+    )
+    _, watched = workspace.both("program.py")
+    assert 20 < watched.steps < 200
+    verdict = watched.report["verdict"]
+    assert verdict["pattern"] == "host-bound"
+    assert verdict["culprit"]["function"].startswith("noise")
+    assert {"forward", "backward"} <= {phase["name"] for phase in watched.report["phases"]}
+
+
 def test_marked_steps_without_torch(workspace):
     workspace.write(
         "program.py",

@@ -32,23 +32,29 @@ def boundaries_of(process: ProcessRecording, spans: Spans, only: str | None) -> 
     optimizer = primary(counting(process, spans, Tick.OPTIMIZER))
     forwards = primary(of_models(process, counting(process, spans, Tick.FORWARD)))
     env_steps = counting(process, spans, Tick.ENV)
+    backwards = counting(process, spans, Tick.BACKWARD)
     requests = counting(process, spans, Tick.REQUEST)
     fetches = counting(process, spans, Tick.DATA)
     batches = fetches[fetches["flags"] & ERROR == 0]
     with_forward = _batches_with_forward(batches, forwards)
-    # In this order; the last two stand for loops that the first six leave out.
+    # In this order; the last two stand for loops that the first seven leave out.
     candidates: list[tuple[str, bool, Callable[[], Floats]]] = [
         ("explicit", len(explicit) >= 2, lambda: starts(explicit)),
         ("env", len(env_steps) >= max(2, ENV_STEPS * len(optimizer)), lambda: starts(env_steps)),
         (
             "optimizer",
             len(optimizer) >= 2 and _covers(optimizer, forwards),
-            lambda: _after_optimizer(optimizer, fetches),
+            lambda: _after_update(optimizer, fetches),
+        ),
+        (  # weights that the program updates by hand
+            "backward",
+            2 <= len(backwards) <= len(forwards) and not len(optimizer) and _covers(backwards, forwards),
+            lambda: _after_update(backwards, fetches),
         ),
         ("request", len(requests) >= 2, lambda: starts(requests)),
         ("batch", len(with_forward) >= 2 and _covers(with_forward, forwards), lambda: starts(with_forward)),
         ("forward", len(forwards) >= 2, lambda: starts(forwards)),
-        ("optimizer", len(optimizer) >= 2, lambda: _after_optimizer(optimizer, batches)),
+        ("optimizer", len(optimizer) >= 2, lambda: _after_update(optimizer, batches)),
         ("batch", True, lambda: starts(batches)),
     ]
     for kind, applies, boundaries in candidates:
@@ -89,17 +95,17 @@ def _covers(steps: Spans, forwards: Spans) -> bool:
     return bool(ends(steps)[-1] - starts(steps)[0] >= MAIN_LOOP * (ended - began))
 
 
-def _after_optimizer(optimizer: Spans, batches: Spans) -> Floats:
-    """A step ends where the next batch is asked for after the optimizer's step, or where that step ends."""
-    stepped = np.maximum.accumulate(ends(optimizer))  # an optimizer may step another inside its own step
+def _after_update(updates: Spans, batches: Spans) -> Floats:
+    """A step ends where the next batch is asked for after the weights' update, or where that ends."""
+    stepped = np.maximum.accumulate(ends(updates))  # an optimizer may step another inside its own step
     requests = starts(batches)
     if not len(requests):
         return stepped
     following = np.searchsorted(requests, stepped)
-    next_start = np.append(starts(optimizer)[1:], np.inf)
+    next_start = np.append(starts(updates)[1:], np.inf)
     has_batch = following < len(requests)
     candidate = requests[np.minimum(following, len(requests) - 1)]
-    first = requests[max(int(np.searchsorted(requests, starts(optimizer)[0])) - 1, 0)]
+    first = requests[max(int(np.searchsorted(requests, starts(updates)[0])) - 1, 0)]
     boundaries = np.where(has_batch & (candidate < next_start), candidate, stepped)
     return np.append(first, boundaries) if first < boundaries[0] else boundaries
 

@@ -18,7 +18,7 @@ from unstall.child.layout import CPU_KNOWN, MAIN, NETWORK, NOGRAD
 from unstall.child.seams.jax import COMPILE, TRACE
 from unstall.child.seams.network import SELECT, SOCKET
 from unstall.records import vocabulary
-from unstall.records.vocabulary import PHASE_NAMES, PhaseName, Tick
+from unstall.records.vocabulary import PHASE_NAMES, TRAINING, PhaseName, Tick
 
 Bools = npt.NDArray[np.bool_]
 
@@ -102,7 +102,7 @@ def find_loop(process: ProcessRecording, only: str | None = None) -> Loop | None
     kind, boundaries = boundaries_of(process, spans[~guests], only)
     if len(boundaries) < 2:
         return None
-    if kind == "optimizer":
+    if kind in TRAINING:
         boundaries = _with_last_validation(process, spans, boundaries)
     return _split(process, spans, phase, kind, boundaries)
 
@@ -244,7 +244,7 @@ def _gaps(
         return np.bincount(index[(index >= 0) & (index < steps)], minlength=steps)
 
     validation = np.zeros(steps, dtype=np.int64)
-    if kind in ("optimizer", "explicit"):
+    if kind in (*TRAINING, "explicit"):
         forwards = counting(process, spans, Tick.FORWARD)
         quiet = count(forwards[forwards["flags"] & NOGRAD != 0])
         quiet[count(counting(process, spans, Tick.ENV)) > 0] = 0  # a policy that acts

@@ -23,6 +23,10 @@ except ImportError:
     NATIVE = False
 
 
+BY_HAND = 0.1
+"""Calls of backward for each of a model, from which on a program without an optimizer trains: it updates by hand."""
+
+
 def steps_of(ticks: list[int]) -> int:
     """Steps so far, by the kind of tick that most likely counts them; the report looks closer."""
     if ticks[Tick.EXPLICIT]:
@@ -32,7 +36,9 @@ def steps_of(ticks: list[int]) -> int:
         return env
     if optimizer or ticks[Tick.REQUEST]:
         return optimizer or ticks[Tick.REQUEST]
-    forward, data = ticks[Tick.FORWARD], ticks[Tick.DATA]
+    forward, data, backward = ticks[Tick.FORWARD], ticks[Tick.DATA], ticks[Tick.BACKWARD]
+    if backward > BY_HAND * forward:
+        return backward
     return min(forward, data) if forward and data else max(forward, data)
 
 

@@ -27,7 +27,7 @@ from unstall.diagnose.thresholds import (
     WORTH,
     ZERO_PRODUCTS,
 )
-from unstall.records.vocabulary import BACKWARD, FORWARD, MODEL_PHASES, OTHER, PhaseName
+from unstall.records.vocabulary import BACKWARD, FORWARD, MODEL_PHASES, OTHER, TRAINING, PhaseName
 from unstall.text.units import percent
 
 RECURRENT = ("GRU", "LSTM", "RNN")
@@ -91,7 +91,7 @@ def computes_again(host: HostFeatures) -> bool:
     again = host.measurement.recomputation
     if again is None or again.share < COMPUTED_AGAIN:
         return False
-    return host.measurement.kind == "optimizer" or not nearly_all_recurs(host)
+    return host.measurement.kind in TRAINING or not nearly_all_recurs(host)
 
 
 def most_of_model(host: HostFeatures) -> float:

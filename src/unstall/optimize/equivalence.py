@@ -18,7 +18,7 @@ from unstall.optimize.comparison import TimedWindow, TrialFailed, last_line
 from unstall.optimize.proposal import Attempt
 from unstall.optimize.sameness import Limits, ObservedTensor, Verdict
 from unstall.optimize.trial_runner import TrialRunner, Variant
-from unstall.records.vocabulary import OPTIMIZER
+from unstall.records.vocabulary import OPTIMIZER, TRAINING
 
 _SEED = 20260101
 
@@ -129,7 +129,7 @@ class Reference:
         return self.observe_variant(self.variant, kind, self.steps, ordinarily=True)
 
     def _first_run(self, *, trains: bool) -> Sequence[ObservedTensor]:
-        if not trains or self.kind == OPTIMIZER.name:
+        if not trains or self.kind in TRAINING:
             return self._ordinary_run(self.kind)
         seen: Sequence[ObservedTensor] = ()
         with suppress(NothingSeen):

@@ -103,6 +103,10 @@ class Tick(IntEnum):
     """No step, but its first calls are looked at, so that a report can say where they are made."""
 
 
+TRAINING = ("optimizer", "backward")
+"""Kinds of step in which weights learn: by an optimizer, or by an update of the program's own."""
+
+
 class SeamGroup(IntEnum):
     """Seams whose calls may be nested in each other: of those on one thread only the outermost is recorded."""
 

@@ -24,6 +24,7 @@ SETTINGS = ("workers", "prefetch", "threads", "ranks")
 _LOADER_ARGUMENTS = {"workers": "num_workers", "prefetch": "prefetch_factor"}
 _CALLS_OF_A_STEP = {
     "optimizer": (Tick.OPTIMIZER, Tick.BACKWARD, Tick.DATA),
+    "backward": (Tick.BACKWARD, Tick.DATA),
     "env": (Tick.ENV,),
     "request": (Tick.REQUEST, Tick.FORWARD),
     "batch": (Tick.DATA, Tick.FORWARD),

@@ -24,6 +24,7 @@ def ticks(**counts):
         "request": Tick.REQUEST,
         "forward": Tick.FORWARD,
         "data": Tick.DATA,
+        "backward": Tick.BACKWARD,
     }
     found = [0] * len(Tick)
     for name, count in counts.items():
@@ -44,6 +45,9 @@ def ticks(**counts):
         ({"forward": 30, "data": 10}, 10),
         ({"forward": 10, "data": 30}, 10),
         ({"forward": 30}, 30),
+        ({"forward": 90, "data": 90, "backward": 20}, 20),
+        ({"forward": 90, "backward": 2}, 90),
+        ({"forward": 90, "backward": 20, "optimizer": 10}, 10),
         ({"data": 30}, 30),
     ],
 )

@@ -71,6 +71,41 @@ def test_training_without_a_loader_is_counted_by_its_optimizer():
     assert mean(loop, "data_wait") == 0
 
 
+def by_hand(recording, times):
+    """Steps of a training that updates its weights without an optimizer."""
+    for _ in range(times):
+        recording.do("~forward", 0.02)
+        recording.do("~backward", 0.03)
+        recording.spend(0.01)
+
+
+def test_training_without_an_optimizer_is_counted_by_backward():
+    r = Recording()
+    for _ in range(2):
+        by_hand(r, 10)
+        for _ in range(30):
+            r.do("~forward", 0.01, flags=NOGRAD)
+    loop = loop_of(r)
+    check_loop(loop)
+    assert (loop.kind, len(loop)) == ("backward", 19)
+    assert loop.durations[:8] == pytest.approx([0.06] * 8)
+    assert mean(loop, "validation") * 19 == pytest.approx(0.6), "of the last epoch, too"
+    assert find_loop(r.process(), only="backward").kind == "backward"
+
+
+@pytest.mark.parametrize("batches", [1, 100])
+def test_gradients_that_are_taken_now_and_then_or_several_times_a_call_count_no_steps(batches):
+    """As those of an attribution, or of several losses of one output."""
+    r = Recording()
+    by_hand(r, 2)
+    for _ in range(batches):
+        for _ in range(2):
+            r.do("~forward", 0.02)
+        for _ in range(3):
+            r.do("~backward", 0.01) if batches == 1 else r.spend(0.01)
+    assert loop_of(r).kind == "forward"
+
+
 def test_an_optimizer_that_runs_seldom_is_not_the_main_loop():
     """A warm-up fit of a head, then a long inference run."""
     r = Recording()

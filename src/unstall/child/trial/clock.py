@@ -1,7 +1,7 @@
 """Count the steps of the main loop, one time stamp each, and end the program after enough of them.
 
-``plan``: ``kind`` (optimizer, request, batch, forward or env, as the diagnosis found it), ``warmup``, ``steps``
-(counted, then stop), ``seconds`` (of counted steps; stop after them when ``steps`` is not given). Writes
+``plan``: ``kind`` (optimizer, backward, request, batch, forward or env, as the diagnosis found it), ``warmup``,
+``steps`` (counted, then stop), ``seconds`` (of counted steps; stop after them when ``steps`` is not given). Writes
 ``clock.json``.
 """
 
@@ -119,6 +119,18 @@ def _optimizer(module: Any, clock: TrialClock) -> None:
     module.register_optimizer_step_post_hook(post)
 
 
+def _backward(module: Any, clock: TrialClock) -> None:
+    original = module._engine_run_backward
+
+    @functools.wraps(original)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        result = original(*args, **kwargs)
+        clock.tick()
+        return result
+
+    module._engine_run_backward = run
+
+
 def _batch(module: Any, clock: TrialClock) -> None:
     base = module._BaseDataLoaderIter
     original = base.__next__
@@ -182,6 +194,7 @@ def _env(module: Any, clock: TrialClock, base: str) -> None:
 _HOOKS.update(
     {
         "optimizer": {"torch.optim.optimizer": _optimizer},
+        "backward": {"torch.autograd": _backward},
         "request": {"transformers.generation.utils": _request},
         "batch": {"torch.utils.data.dataloader": _batch},
         "forward": {"torch.nn.modules.module": _forward},
