@@ -30,13 +30,13 @@ def copy_of(value: Any) -> Any:
 
 
 def unordered(calls: Sequence[dict[str, Any]]) -> list[str]:
-    """Names of arguments that are sequences in all these calls, and in no order in most."""
+    """Names of arguments that are sequences in all these calls, and in no order in most of those that have any."""
     return [name for name in calls[0] if all(_is_sequence(call[name]) for call in calls) and _has_none(calls, name)]
 
 
 def _has_none(calls: Sequence[dict[str, Any]], name: str) -> bool:
-    ordered = sum(_is_ordered(call[name]) for call in calls)
-    return 2 * ordered < len(calls)
+    orders = [_order(call[name]) for call in calls]
+    return orders.count("ordered") < orders.count("unordered")
 
 
 def reverse(value: Any) -> Any:
@@ -48,18 +48,24 @@ def reverse(value: Any) -> Any:
 
 def _is_sequence(value: Any) -> bool:
     if is_tensor(value) or is_array(value):
-        return value.ndim > 0 and len(value) >= _LEAST
-    return type(value) in (list, tuple) and len(value) >= _LEAST
+        return bool(value.ndim)
+    return type(value) in (list, tuple)
 
 
-def _is_ordered(value: Any) -> bool:
-    """Whether it rises or falls all along, or says nothing of its order; of rows, whether their first numbers do."""
+def _order(value: Any) -> str:
+    """``ordered`` where it rises or falls all along, of rows by their first numbers; ``none`` where it is short.
+
+    And where all items are the same.
+    """
+    if len(value) < _LEAST:
+        return "none"
     items = value.reshape(len(value), -1)[:, :1].ravel().tolist() if hasattr(value, "reshape") else list(value)
     try:
         pairs = [*pairwise(items)]
-        return all(a <= b for a, b in pairs) or all(a >= b for a, b in pairs)
+        rises, falls = all(a <= b for a, b in pairs), all(a >= b for a, b in pairs)
     except TypeError:  # items that cannot be compared
-        return False
+        return "unordered"
+    return "none" if rises and falls else "ordered" if rises or falls else "unordered"
 
 
 def is_tensor(value: Any) -> bool:
