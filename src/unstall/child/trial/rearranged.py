@@ -63,7 +63,7 @@ def _order(value: Any) -> str:
     try:
         pairs = [*pairwise(items)]
         rises, falls = all(a <= b for a, b in pairs), all(a >= b for a, b in pairs)
-    except TypeError:  # items that cannot be compared
+    except (TypeError, ValueError, RuntimeError):  # items that cannot be compared, arrays and tensors among them
         return "unordered"
     return "none" if rises and falls else "ordered" if rises or falls else "unordered"
 

@@ -117,7 +117,7 @@ class Results:
             signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
             try:
                 self._make_again()
-            except _TooLong:
+            except (Exception, _TooLong):  # what is known by then stands
                 pass
             signal.setitimer(signal.ITIMER_REAL, 0)
             rows = [[*place, value] for place, value in self.found.items() if value is not None]
