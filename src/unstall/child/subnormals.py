@@ -7,6 +7,7 @@ nothing is left, and are subnormal on the way. Runs in the user's process.
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,13 +19,15 @@ _LAYOUTS = {
 }
 """How the bits are read, those of the exponent and of the fraction. Shorter numbers are computed with as float32."""
 _MOST_TENSORS = 256
-_MOST_NUMBERS = 1 << 16
-"""Of a tensor: read evenly spread, a whole look takes some milliseconds."""
+_MOST_NUMBERS = 1 << 14
+"""Of a tensor: read evenly spread, a whole look takes some tens of milliseconds at most."""
 
 
 def share(optimizer: Any) -> float:
     """Of the numbers that an optimizer keeps from step to step and has on the CPU; 0 where it keeps none."""
     found = read = 0.0
+    if "torch" not in sys.modules:  # one of another framework's
+        return 0.0
     with reading.unobserved():
         for tensor in itertools.islice(_kept(optimizer), _MOST_TENSORS):
             layout = _LAYOUTS.get(str(getattr(tensor, "dtype", "")))
@@ -41,7 +44,7 @@ def share(optimizer: Any) -> float:
 
 
 def _kept(optimizer: Any) -> Iterator[Any]:
-    """The tensors of its state, the largest class of which are moving averages of gradients."""
+    """The tensors of its state: moving averages of gradients, above all."""
     state = reading.attributes(optimizer).get("state")
     for of_parameter in list(state.values()) if isinstance(state, dict) else ():
         if isinstance(of_parameter, dict):
