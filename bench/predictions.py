@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from accuracy import ROOT, load_cases, run_slow
-from machine import describe, other_sittings, version
-from simplify import NEAR, number, study
+from machine import other_sittings
+from simplify import NEAR, number, sitting, study
 
 _DELAY, _VERDICT = "delay", "verdict"
 LOADER_SECTION = "## Another number of loader workers"
@@ -89,6 +89,7 @@ def main() -> int:
 def rows_of(program: str, watched: dict[str, Any] | None, report: dict[str, Any]) -> Iterator[Row]:
     """A row for each experiment; where one frees what `run`'s verdict blames, one more for the verdict's headroom."""
     verdict = watched["verdict"] if watched else {}
+    version, machine = sitting()
     blamed = (verdict.get("culprit") or {}).get("function")
     for experiment in report["experiments"]:
         kind, name, predicted = experiment["intervention"], experiment["name"], experiment.get("predicted_ratio")
@@ -105,8 +106,8 @@ def rows_of(program: str, watched: dict[str, Any] | None, report: dict[str, Any]
                 high=experiment["ci95"][1],
                 predicted=value,
                 conclusive=experiment.get("conclusive", True),
-                machine=describe(),
-                version=version("src"),
+                machine=machine,
+                version=version,
             )
 
 

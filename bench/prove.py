@@ -155,9 +155,9 @@ def main() -> int:
     minutes = sum(row.minutes for row in rows) / max(1, len(rows))
     kinds = [(honest, held_out) for held_out in (False, True) for honest in (False, True)]
     lines = [line for honest, held_out in kinds for line in table(rows, honest=honest, held_out=held_out)]
-    rest = other_sittings({row.key: (row.version, row.machine) for row in rows}, sitting())
-    here = any((row.version, row.machine) == sitting() for row in rows)
-    where = f" on {describe()}, version {sitting()[0]}" * here
+    commit, machine = here = sitting()
+    rest = other_sittings({row.key: (row.version, row.machine) for row in rows}, here)
+    where = f" on {machine}, version {commit}" * any((row.version, row.machine) == here for row in rows)
     judged = f"{len(rows)} of {len({row.key for row in rows}.union(change.key for change in changes))} changes judged"
     made = f"{judged}, {minutes:.1f} minutes a proof, by `make prove-bench`{where}."
     page = "\n".join([*lines, made, *(["", rest] if rest else [])]) + "\n"

@@ -37,7 +37,7 @@ def steps_of(ticks: list[int]) -> int:
     if optimizer or ticks[Tick.REQUEST]:
         return optimizer or ticks[Tick.REQUEST]
     forward, data, backward = ticks[Tick.FORWARD], ticks[Tick.DATA], ticks[Tick.BACKWARD]
-    if backward > BY_HAND * forward:
+    if BY_HAND * forward < backward <= forward:
         return backward
     return min(forward, data) if forward and data else max(forward, data)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from statistics import geometric_mean
 from typing import Protocol
 
 import numpy as np
@@ -155,8 +155,8 @@ def _add(result: ExperimentResult, base: list[Segment], arm: list[Segment], pace
     ratio = float(abba_log_ratios(base_s, arm_s)[0])
     disturbed = _disturbed(base + arm, pace.cores)
     (result.disturbed_log_ratios if disturbed else result.log_ratios).append(ratio)
-    result.base_s.append(math.exp(sum(map(math.log, base_s)) / len(base_s)))
-    result.arm_s.append(math.exp(sum(map(math.log, arm_s)) / len(arm_s)))
+    result.base_s.append(geometric_mean(base_s))
+    result.arm_s.append(geometric_mean(arm_s))
     let_through = sum(segment.real_calls for segment in arm) / sum(len(segment.durations) for segment in arm)
     note = "some calls still ran: the gain may be larger"
     if let_through > thresholds.CALLS_LET_THROUGH and note not in result.notes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from statistics import geometric_mean
 
 import msgspec
 
@@ -173,7 +174,7 @@ def _finite_interval(ratio: Ratio) -> tuple[float, float]:
 def _base_s(done: list[ExperimentResult]) -> float | None:
     """The step of the program as it is: the geometric mean over all blocks in which it ran."""
     values = [seconds for result in done if not result.experiment.base for seconds in result.base_s]
-    return math.exp(sum(map(math.log, values)) / len(values)) if values else None
+    return geometric_mean(values) if values else None
 
 
 def _ceilings(simplified: SimplifyResult, done: list[ExperimentResult], base_s: float) -> list[Ceiling]:

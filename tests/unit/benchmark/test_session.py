@@ -47,6 +47,7 @@ def ticks(**counts):
         ({"forward": 30}, 30),
         ({"forward": 90, "data": 90, "backward": 20}, 20),
         ({"forward": 90, "backward": 2}, 90),
+        ({"forward": 30, "backward": 90}, 30),
         ({"forward": 90, "backward": 20, "optimizer": 10}, 10),
         ({"data": 30}, 30),
     ],

@@ -66,10 +66,10 @@ class Ring:
         """Gives the next recorded answer."""
         self.own_s = 0.0
         """Seconds that an answer takes: a function that is free takes none."""
+        self.answered = 0
+        """Calls of the program that were answered so far."""
         self._began = perf_counter()
         self._bytes = 0
-        self._given = itertools.count()
-        self._uncounted = 0
 
     def record(self, value: Any) -> None:
         """Keep an answer. Raises CannotReplay where it is one that is used up."""
@@ -78,19 +78,13 @@ class Ring:
         self._bytes += _size(value)
         full = count >= limits.MOST_ANSWERS or self._bytes > limits.MOST_ANSWER_BYTES
         if count >= self.size and (full or perf_counter() - self._began > self.collecting_s):
-            next_answer, count_it = itertools.cycle(self.answers).__next__, self._given.__next__
+            next_answer = itertools.cycle(self.answers).__next__
 
             def answer(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-                count_it()
+                self.answered += 1
                 return next_answer()(args, kwargs)
 
             self.answer, self.ready = answer, True
-
-    @property
-    def answered(self) -> int:
-        """Calls that were answered so far."""
-        self._uncounted += 1  # to look is to count
-        return next(self._given) - self._uncounted + 1
 
     def time(self, call: Callable[[], Any]) -> None:
         """Measure how long an answer takes, by calls that are none of the program's: the median of some."""
@@ -100,7 +94,7 @@ class Ring:
             for _ in range(limits.TIMED_TOGETHER):
                 call()
             times.append((perf_counter() - before) / limits.TIMED_TOGETHER)
-            self._uncounted += limits.TIMED_TOGETHER
+            self.answered -= limits.TIMED_TOGETHER
         self.own_s = sorted(times)[len(times) // 2]
 
     @staticmethod

@@ -35,8 +35,8 @@ def unordered(calls: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def _has_none(calls: Sequence[dict[str, Any]], name: str) -> bool:
-    orders = [_order(call[name]) for call in calls]
-    return orders.count("ordered") < orders.count("unordered")
+    ordered = [_is_ordered(call[name]) for call in calls]
+    return ordered.count(True) < ordered.count(False)
 
 
 def reverse(value: Any) -> Any:
@@ -52,20 +52,20 @@ def _is_sequence(value: Any) -> bool:
     return type(value) in (list, tuple)
 
 
-def _order(value: Any) -> str:
-    """``ordered`` where it rises or falls all along, of rows by their first numbers; ``none`` where it is short.
+def _is_ordered(value: Any) -> bool | None:
+    """Whether it rises or falls all along; of rows, whether their first numbers do.
 
-    And where all items are the same.
+    None where that says nothing: it is short, or all items are the same.
     """
     if len(value) < _LEAST:
-        return "none"
+        return None
     items = value.reshape(len(value), -1)[:, :1].ravel().tolist() if hasattr(value, "reshape") else list(value)
     try:
         pairs = [*pairwise(items)]
         rises, falls = all(a <= b for a, b in pairs), all(a >= b for a, b in pairs)
     except (TypeError, ValueError, RuntimeError):  # items that cannot be compared, arrays and tensors among them
-        return "unordered"
-    return "none" if rises and falls else "ordered" if rises or falls else "unordered"
+        return False
+    return None if rises and falls else rises or falls
 
 
 def is_tensor(value: Any) -> bool:

@@ -20,7 +20,7 @@ from unstall.text.units import percent, seconds
 from unstall.threshold import Range
 
 SUBNORMALS = "subnormals"
-_FLUSH = "take subnormal numbers for zeros: torch.set_flush_denormal(True)"
+_FLUSH = "take subnormal numbers for zeros: torch.set_flush_denormal(True), before anything is computed"
 _GROWING_ADVICE = (
     "go through what is new only: keep running figures, or a bounded window such as deque(maxlen=...)",
     "keep the parts of a tensor or an array in a list, and join them once, at the end",
@@ -28,7 +28,7 @@ _GROWING_ADVICE = (
     "do what needs the whole history once an epoch, or at the end",
 )
 _SUBNORMALS_ADVICE = (
-    f"{_FLUSH}, before anything is computed",
+    _FLUSH,
     "update only the rows that a batch uses: sparse=True of nn.Embedding, with torch.optim.SparseAdam",
 )
 
@@ -43,7 +43,7 @@ class SlowsDown(Pattern):
     advice = "go through what is new only: running figures, a bounded window, a set or dict in place of a list"
     by_hand = (
         (None, "keep running figures, or a bounded window, in place of all that went before"),
-        (SUBNORMALS, f"{_FLUSH}, before anything is computed"),
+        (SUBNORMALS, _FLUSH),
     )
     usual_remedies = (
         (SUBNORMALS, UsualRemedy("subnormal numbers as zeros", Range(0.0, 0.05, 0.3, "one program: 0"))),
