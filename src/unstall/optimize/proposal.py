@@ -110,8 +110,8 @@ class Attempt:
     def is_as_expected(self, verdict: Verdict) -> bool:
         """Whether it computes what its remedy may; where it does not, that is its end."""
         expected = self.remedy.exactness
-        is_early = self.remedy.differs_late and verdict.sameness == "exact"
-        self.sameness = "close" if is_early else verdict.sameness
+        is_close = self.remedy.never_exact and verdict.sameness == "exact"
+        self.sameness = "close" if is_close else verdict.sameness
         if verdict.sameness in ("exact", "close") or (verdict.sameness == expected == "reduced"):
             return True
         if expected == "training-changing" and self.observed:

@@ -162,6 +162,9 @@ SEPARATING_SAVES: Annotated[Share, "of a filter of 5 by 5 or more: two passes of
 CONTRACTING_SAVES: Annotated[Share, "of the products' time: a matrix product writes one element for each of a sum"] = (
     0.8
 )
+FACTORING_SAVES: Annotated[
+    Share, "of the products' time: as many numbers as both sides have are read, and none kept"
+] = 0.9
 HOISTING_SAVES: Annotated[Share, "of what is computed again: all of it, where that loop is where it is"] = 0.8
 LISTED_ITEMS_SAVE: Annotated[Share, "of these lines: an item of a list takes a fiftieth of one of a tensor"] = 0.7
 MADE_ONCE_SAVES: Annotated[Share, "of the time to make it: all but the first time"] = 0.98

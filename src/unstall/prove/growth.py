@@ -3,7 +3,8 @@
 Memory fills in the first epoch where something is cached, and what is made at the start stays. So the last half of the
 run is looked at, in which the resident memory of the main process has to grow from each quarter to the next. Child
 processes, threads, open files, what is in those without a name, and the graphs of losses that are kept, are counted
-without noise: all four quarters are looked at.
+without noise: all four quarters are looked at. Batches that loaders gave are counted at the end of each epoch: how many
+of them are alive.
 """
 
 from __future__ import annotations
@@ -45,6 +46,8 @@ def growing(pairs: Sequence[ProofPair]) -> str | None:
         least = _least(pairs, name, rise_of)
         if least is not None:
             return f"{words.format(least)} at the end, which the original does not: longer runs may not end"
+    if pairs and all(_keeps_batches(pair.changed) and not _keeps_batches(pair.original) for pair in pairs):
+        return "it keeps more batches with each epoch, which the original does not: longer runs may not end"
     return None
 
 
@@ -95,6 +98,15 @@ def rise_of(counts: Sequence[float]) -> float | None:
     levels = _medians(counts)
     rises = levels and levels == sorted(levels) and levels[0] < levels[2] and levels[1] < levels[3]
     return levels[-1] - levels[0] if rises and len({*levels}) >= _LEAST_LEVELS else None
+
+
+def _keeps_batches(run: WholeRun) -> bool:
+    """Whether each epoch leaves more batches alive, and all after the first a good part of theirs."""
+    ends: Sequence[tuple[int, int]] = (run.account or {}).get("batches_alive", ())
+    if len(ends) < thresholds.LEAST_EPOCHS or not all(before[1] < after[1] for before, after in pairwise(ends)):
+        return False
+    given, alive = (last - first for first, last in zip(ends[0], ends[-1]))
+    return alive > thresholds.KEPT_OF_BATCHES * given
 
 
 def growth_of_helpers(memory: Sequence[float]) -> float | None:

@@ -41,6 +41,10 @@ IN_PROPORTION = Threshold(
     0.15, "of as many times the first: samples differ in length, and what a model finds is in no proportion to time"
 )
 GROWTH_OVER = Threshold(3.0, "times the original's own growth: less is the same growth, seen through noise")
+LEAST_EPOCHS = Threshold(2, "after the first a cache is full, and what is kept still is none")
+KEPT_OF_BATCHES = Threshold(
+    0.25, "of the batches after the first epoch: single ones that are kept for a look are fewer"
+)
 LEAST_RISE = Threshold(48e6, "bytes more for one very long sample: less is how allocators round, from run to run")
 FIGURES_OVER_NUMBERS = Threshold(
     4.0, "times as far as the model's own numbers that printed figures may be off, in units of their noise"

@@ -119,7 +119,7 @@ def test_equal_results_are_called_close_where_they_differ_only_later():
     world = World({"a": (2.0, "")}, exactness="close")
     assert attempt(world.search(), "a").sameness == "exact"
     world = World({"a": (2.0, "")}, exactness="close")
-    world.differs_late = True
+    world.never_exact = True
     assert attempt(world.search(), "a").sameness == "close"
 
 

@@ -83,3 +83,20 @@ def test_what_comes_at_once_in_each_epoch_and_is_never_given_back():
     assert growth_of(epochs) == pytest.approx(50e6)
     assert growth_of([3e8 + tooth for _ in range(4) for tooth in teeth]) is None
     assert growth_of([3e8 + 60e6 * min(epoch, 1) + tooth for epoch in range(4) for tooth in teeth]) is None, "a cache"
+
+
+def test_batches_that_each_epoch_leaves_alive():
+    def growth(changed, original=((10, 1), (20, 1), (30, 1))):
+        return growing([pair({"batches_alive": [*original]}, {"batches_alive": [*changed]})])
+
+    piling = ((10, 10), (20, 20), (30, 30))
+    assert growth(piling) == (
+        "it keeps more batches with each epoch, which the original does not: longer runs may not end"
+    )
+    assert growth(piling[:2])
+    assert growth(piling[:1]) is None, "one epoch tells nothing"
+    assert growth(((10, 10), (20, 10), (30, 10))) is None, "a cache is full after the first epoch"
+    assert growth(((10, 5), (20, 10), (30, 10))) is None, "of two epochs at a time"
+    assert growth(((10, 1), (20, 2), (30, 3))) is None, "one of each"
+    assert growth(piling, piling) is None, "the original keeps them too"
+    assert growth(()) is None, "no loader gave all of its data"

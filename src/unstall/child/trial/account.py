@@ -9,7 +9,8 @@ shorter.py ended early), ``shared`` (bytes that it leaves in shared memory), and
 is scheduled), ``graphs`` (of how many steps autograd's graph is alive), ``cores`` (that it may use), ``signals`` (which
 of those that end a program are blocked, ignored or handled, a bit each), and, at fewer of them, ``helpers`` (bytes
 that its children have for themselves). ``unsettled``: parameters that were changed after the last step of their
-optimizer. ``most_threads``: that it had at once whenever one was started, however short they live.
+optimizer. ``most_threads``: that it had at once whenever one was started, however short they live. ``batches_alive``:
+[tensors that loaders have given, those that are alive] at the end of each epoch.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 from unstall.child import trial
 from unstall.child.trial import shorter
 from unstall.child.trial.graphs import Graphs, watch
+from unstall.child.trial.kept_batches import KeptBatches
 from unstall.child.trial.observe import facts
 from unstall.child.trial.settled import Settled
 from unstall.child.trial.spaced import Spaced
@@ -56,6 +58,7 @@ class TrialAccount:
         self.is_registered = False
         self.chains = {"calls": b"", "batches": b""}
         self.graphs = Graphs()
+        self.kept = KeptBatches()
         self.levels = Spaced(lambda: (*levels(), self.graphs.alive()), _MOST_SAMPLES)
         self.helpers = Spaced(helpers_bytes, _MOST_OF_HELPERS)
         self.most_threads = 1
@@ -91,11 +94,12 @@ class TrialAccount:
         if os.getpid() == self.pid:
             self.most_threads = max(self.most_threads, threading.active_count())
 
-    def batch(self, batch: Any) -> None:
-        """A loader has given a batch to the main process."""
+    def batch(self, batch: Any, data: int) -> None:
+        """A loader of ``data`` (its identity) has given a batch to the main process."""
         if os.getpid() != self.pid or trial.is_unseen():
             return
         self.register()
+        self.kept.given(batch, data)
         _, digest = self._digest("batches", batch)
         if len(self.batches) < _MOST:
             self.batches.append((rows(tuple(tensors(batch))), digest))
@@ -123,6 +127,7 @@ class TrialAccount:
             "helpers": self.helpers.readings,
             "unsettled": self.settled.changed_since(),
             "most_threads": self.most_threads,
+            "batches_alive": self.kept.ends(),
             **{name: [row[place] for row in self.levels.readings] for place, name in enumerate(_LEVELS)},
         }
         with open(self.path, "w") as file:
@@ -254,8 +259,12 @@ def _batches(module: Any, account: TrialAccount) -> None:
     original = base.__next__
 
     def __next__(self: Any) -> Any:
-        batch = original(self)
-        account.batch(batch)
+        try:
+            batch = original(self)
+        except StopIteration:
+            account.kept.ended(id(self._dataset))
+            raise
+        account.batch(batch, id(self._dataset))
         return batch
 
     base.__next__ = __next__

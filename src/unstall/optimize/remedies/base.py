@@ -34,8 +34,9 @@ class Remedy:
     patterns: ClassVar[tuple[str, ...]]
     """The patterns of findings that it is a cure for."""
     exactness: ClassVar[Exactness]
-    differs_late: ClassVar[bool] = False
-    """Whether results differ only after more steps than are compared: where these are equal, all of them may not be."""
+    never_exact: ClassVar[bool] = False
+    """Whether what differs may come after more steps than are compared, or go where nothing is: what is compared may be
+    equal, and is not called exact."""
 
     def propose(self, context: RemedyContext) -> list[Proposal]:
         """The changes of this kind that are worth a trial now. Raises NotApplicable where there are none."""

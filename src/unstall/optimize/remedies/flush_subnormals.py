@@ -23,7 +23,7 @@ class FlushSubnormals(Remedy):
     patterns = ("slows-down",)
     exactness = "close"
     """What is lost is 1e31 times smaller than the unit in the last place of a 1."""
-    differs_late = True
+    never_exact = True
 
     def propose(self, context: RemedyContext) -> list[Proposal]:
         finding = next((each for each in context.report.findings if each.cause == SUBNORMALS), None)

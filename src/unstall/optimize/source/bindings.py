@@ -100,6 +100,31 @@ def mutates(call: cst.Call) -> bool:
     return is_in_place(name) or bool(effect_of(name) & Effect.MUTATES) or keyword(call, "inplace") is not None
 
 
+def bound_before(
+    module: SourceModule, node: cst.BaseExpression
+) -> tuple[cst.BaseExpression, cst.SimpleStatementLine | None]:
+    """What a name stands for that the statement before binds, for this use alone, and the statement; else itself.
+
+    A statement with a comment above is none of these: who takes it away takes the comment.
+    """
+    if not isinstance(node, cst.Name):
+        return node, None
+    here = module.statement(node)
+    block = module.parent(here)
+    body = getattr(block, "body", ())
+    place = next((at for at, line in enumerate(body) if line is here), 0)
+    before = body[place - 1] if place else None
+    if not isinstance(here, cst.SimpleStatementLine) or not isinstance(before, cst.SimpleStatementLine):
+        return node, None
+    if len(before.body) != 1 or not isinstance(before.body[0], cst.Assign) or len(before.body[0].targets) != 1:
+        return node, None
+    target, function = before.body[0].targets[0].target, module.enclosing(node, cst.FunctionDef)
+    is_it = isinstance(target, cst.Name) and target.value == node.value
+    if not is_it or function is None or len(module.uses(node.value, function)) != 2 or before.leading_lines:
+        return node, None
+    return before.body[0].value, before
+
+
 # ------------------------------------------------------------------ lists that stay as they are
 
 

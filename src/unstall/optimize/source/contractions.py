@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from unstall.optimize.source.bindings import bound_before
 from unstall.optimize.source.edit import Edit, edited, keyword, put
 from unstall.optimize.source.handed_calls import calls_in
 from unstall.optimize.source.module import SourceModule
@@ -44,7 +45,7 @@ def contractions(module: SourceModule, part: cst.FunctionDef | cst.Module) -> It
         summed = _summed(module, call)
         if summed is None:
             continue
-        product, named = _given(module, summed)
+        product, named = bound_before(module, summed)
         written = _written(module, call, product)
         if written:
             yield Contraction(call, product, named, written)
@@ -86,26 +87,6 @@ def _summed(module: SourceModule, call: cst.Call) -> cst.BaseExpression | None:
         return args[0].value
     is_method = isinstance(call.func, cst.Attribute) and call.func.attr.value == "sum" and name != "torch.sum"
     return call.func.value if is_method and args and isinstance(call.func, cst.Attribute) else None
-
-
-def _given(module: SourceModule, node: cst.BaseExpression) -> tuple[cst.BaseExpression, cst.SimpleStatementLine | None]:
-    """What a name stands for that the statement before binds, for this use alone, and the statement; else itself."""
-    if not isinstance(node, cst.Name):
-        return node, None
-    here = module.statement(node)
-    block = module.parent(here)
-    body = getattr(block, "body", ())
-    place = next((at for at, line in enumerate(body) if line is here), 0)
-    before = body[place - 1] if place else None
-    if not isinstance(here, cst.SimpleStatementLine) or not isinstance(before, cst.SimpleStatementLine):
-        return node, None
-    if len(before.body) != 1 or not isinstance(before.body[0], cst.Assign) or len(before.body[0].targets) != 1:
-        return node, None
-    target, function = before.body[0].targets[0].target, module.enclosing(node, cst.FunctionDef)
-    is_it = isinstance(target, cst.Name) and target.value == node.value
-    if not is_it or function is None or len(module.uses(node.value, function)) != 2 or before.leading_lines:
-        return node, None
-    return before.body[0].value, before
 
 
 def _written(module: SourceModule, call: cst.Call, product: cst.BaseExpression) -> str:

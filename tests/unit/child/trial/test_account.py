@@ -69,6 +69,7 @@ def test_steps_calls_batches_and_the_state_at_the_end_are_written_down(tmp_path)
     assert account["steps"] == 3
     assert [call[:3] for call in account["calls"]] == [["train", 4, "float32"]] * 3 + [["eval", 12, "float32"]]
     assert [samples for samples, _ in account["batches"]] == [4, 4, 4]
+    assert account["batches_alive"] == [[6, 2]], "of three of two tensors, the last"
     assert set(account["random"]) == {"python", "numpy", "torch"}
     observed = list(read(folder / "observed.bin"))
     assert {tensor.what.split(".")[0] for tensor in observed} == {"input", "output", "loss", "weights", "state"}

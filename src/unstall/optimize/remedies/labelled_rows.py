@@ -1,0 +1,65 @@
+"""The layers before a loss that ignores rows without a label are given the others alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from unstall.optimize.context import RemedyContext
+from unstall.optimize.proposal import Lines, Proposal, speedup_without
+from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
+from unstall.optimize.source.errors import SourceError
+from unstall.optimize.source.labelled_rows import LabelledLoss, labelled_losses, selected
+from unstall.optimize.thresholds import LEAST_SHARE
+from unstall.records.vocabulary import BACKWARD, FORWARD
+from unstall.text.units import percent
+
+
+class LabelledRows(Remedy):
+    """The calls on the way to the line on most of whose rows no loss depends."""
+
+    name = "labelled-rows"
+    brief = "the layers before a `cross_entropy` that ignores rows without a label are given the others alone"
+    needs = "what the layers give is flattened for the loss, used for nothing else, and most rows have no label"
+    patterns = ("compute-bound",)
+    exactness = "close"
+
+    def propose(self, context: RemedyContext) -> list[Proposal]:
+        found = context.measurement.zero_products
+        if found is None or not found.of_gradients:
+            raise NotApplicable("a loss depends on every row that is computed")
+        share = found.forward * context.share(FORWARD.name) + found.backward * context.share(BACKWARD.name)
+        if share < LEAST_SHARE:
+            raise NotApplicable(f"rows on which no loss depends take {percent(share)} of the step")
+        return proposals_of(
+            _found(context),
+            lambda candidate: _proposal(context, *candidate, share),
+            "no `cross_entropy` of your own is of what layers give for these rows",
+        )
+
+
+def _found(context: RemedyContext) -> Iterator[tuple[Path, LabelledLoss]]:
+    """The innermost first."""
+    products = context.measurement.zero_products
+    for frame in reversed(products.frames if products is not None else ()):
+        path = context.user_file(frame.file)
+        if path is not None:
+            with suppress(SourceError):
+                yield from ((path, loss) for loss in labelled_losses(context.sources.module(path), frame.line))
+
+
+def _proposal(context: RemedyContext, path: Path, found: LabelledLoss, share: float) -> Proposal:
+    module = context.sources.module(path)
+    name, first = module.code(found.layers.func), module.first_line(found.layers)
+    return Proposal(
+        f"{name} is given the rows that have a label ({path.name}:{first})",
+        speedup_without(share),
+        f"rows on which no loss depends take {percent(share)} of the step",
+        sources=context.sources.with_module(path, selected(module, found)),
+        key=f"{path.name}:{first}",
+        lines=Lines.of(path, module, found.layers),
+    )
+
+
+REMEDY = LabelledRows()
