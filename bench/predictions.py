@@ -203,7 +203,7 @@ picks its experiments within a minute. Two figures are on the screen before any 
 - the **headroom** of the verdict of `unstall run`, compared with the experiment that frees the blamed function;
 - what **`unstall what-if`** predicts from the recorded run alone. `unstall simplify` prints the same figure in its
   `predicted` column. It prints none where a recording cannot tell: a module without `forward` (its backward goes with
-  it), library callbacks, the network, a single rank.
+  it), library callbacks, the network, a single rank, a late rank.
 
 The error is that of the predicted speed-up, relative to the measured one. Inconclusive experiments count too, so part
 of the error is the experiments' own noise. Delays are counted separately.

@@ -68,6 +68,34 @@ def test_weights_that_are_updated_by_hand(workspace):
     assert {"forward", "backward"} <= {phase["name"] for phase in watched.report["phases"]}
 
 
+def test_weights_that_are_bare_tensors(workspace):
+    workspace.write(
+        "program.py",
+        """
+        import torch
+
+        w = torch.randn(64, 64, requires_grad=True)
+
+
+        def squares(n):
+            return sum((i * i) % 7 for i in range(n)) % 5
+
+
+        for _ in range(200):
+            loss = (torch.randn(32, 64) @ w + squares(200_000)).square().mean()
+            loss.backward()
+            with torch.no_grad():
+                w -= 0.01 * w.grad
+                w.grad = None
+        """,
+    )
+    _, watched = workspace.both("program.py")
+    assert 20 < watched.steps < 200
+    verdict = watched.report["verdict"]
+    assert verdict["pattern"] == "host-bound"
+    assert verdict["culprit"]["function"].startswith("squares")
+
+
 def test_marked_steps_without_torch(workspace):
     workspace.write(
         "program.py",

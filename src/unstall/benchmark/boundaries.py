@@ -46,9 +46,9 @@ def boundaries_of(process: ProcessRecording, spans: Spans, only: str | None) -> 
             len(optimizer) >= 2 and _covers(optimizer, forwards),
             lambda: _after_update(optimizer, fetches),
         ),
-        (  # weights that the program updates by hand
+        (
             "backward",
-            2 <= len(backwards) <= len(forwards) and not len(optimizer) and _covers(backwards, forwards),
+            not len(optimizer) and _updates_by_hand(backwards, forwards),
             lambda: _after_update(backwards, fetches),
         ),
         ("request", len(requests) >= 2, lambda: starts(requests)),
@@ -93,6 +93,13 @@ def _covers(steps: Spans, forwards: Spans) -> bool:
         max(ends(forwards)[-1], ends(steps)[-1]),
     )
     return bool(ends(steps)[-1] - starts(steps)[0] >= MAIN_LOOP * (ended - began))
+
+
+def _updates_by_hand(backwards: Spans, forwards: Spans) -> bool:
+    """Whether a program without an optimizer trains, its weights bare tensors where it calls no model."""
+    if len(backwards) < 2 or not len(forwards):
+        return len(backwards) >= 2
+    return len(backwards) <= len(forwards) and _covers(backwards, forwards)
 
 
 def _after_update(updates: Spans, batches: Spans) -> Floats:

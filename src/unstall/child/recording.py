@@ -24,7 +24,10 @@ except ImportError:
 
 
 BY_HAND = 0.1
-"""Calls of backward for each of a model, from which on a program without an optimizer trains: it updates by hand."""
+"""Calls of backward for each of a model, from which on a program without an optimizer trains: it updates by hand.
+
+One that goes backward and calls no model has bare tensors for weights.
+"""
 
 
 def steps_of(ticks: list[int]) -> int:
@@ -37,7 +40,7 @@ def steps_of(ticks: list[int]) -> int:
     if optimizer or ticks[Tick.REQUEST]:
         return optimizer or ticks[Tick.REQUEST]
     forward, data, backward = ticks[Tick.FORWARD], ticks[Tick.DATA], ticks[Tick.BACKWARD]
-    if BY_HAND * forward < backward <= forward:
+    if BY_HAND * forward < backward and (backward <= forward or not forward):
         return backward
     return min(forward, data) if forward and data else max(forward, data)
 

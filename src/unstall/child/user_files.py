@@ -28,7 +28,9 @@ def is_user_file(file: str) -> bool:
     """
     if file.startswith("<ipython-input-"):
         return True
-    return not (file.startswith(("<", _OWN_PACKAGE)) or _PACKAGES.match(file) or _STANDARD_LIBRARY.search(file))
+    if not file or file.startswith(("<", _OWN_PACKAGE)):
+        return False
+    return not (_PACKAGES.match(file) or _STANDARD_LIBRARY.search(file))
 
 
 @lru_cache(maxsize=4096)

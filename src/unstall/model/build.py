@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from unstall.diagnose.ranks import late_ranks, named
 from unstall.model import function_shares, recorded, thresholds
 from unstall.model.machine import speed
 from unstall.model.pipeline_model import MODEL, Pipeline
-from unstall.model.recorded import ModelInput
+from unstall.model.recorded import ModelInput, NotRecorded
 from unstall.model.simulate import simulate
 from unstall.model.team_stalls import stalled_seconds
 from unstall.model.work import Floats, Layout
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def of(measured: LoopMeasurement) -> Pipeline:
-    """The pipeline of a run that has just been measured."""
+    """The pipeline of a run that has just been measured. Raises :class:`~unstall.model.recorded.NotRecorded`."""
     return build(recorded.of_measured(measured))
 
 
@@ -33,8 +34,17 @@ def of_archive(archive: Archive) -> Pipeline:
 
 
 def build(run: ModelInput) -> Pipeline:
-    """The pipeline of a recorded run, fitted so that its simulation takes the recorded time."""
+    """The pipeline of a recorded run, fitted so that its simulation takes the recorded time.
+
+    Raises :class:`~unstall.model.recorded.NotRecorded` where that one waits for another rank: what would be gained is
+    there.
+    """
     measured = run.measurement
+    late = [rank.rank for rank in late_ranks(measured.ranks) if rank.pid != measured.main_pid]
+    if late:
+        raise NotRecorded(
+            f"the other ranks wait for {named(late)}, and a prediction knows one rank: `unstall simplify` measures all"
+        )
     loader = measured.loader if measured.loader and measured.loader.batches_per_step else None
     on_device = measured.model.device not in ("", "cpu")
     left_out = {"validation", *(("data_wait",) if loader else ()), *(("sync",) if on_device else ())}

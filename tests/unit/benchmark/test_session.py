@@ -48,6 +48,8 @@ def ticks(**counts):
         ({"forward": 90, "data": 90, "backward": 20}, 20),
         ({"forward": 90, "backward": 2}, 90),
         ({"forward": 30, "backward": 90}, 30),
+        ({"backward": 90}, 90),
+        ({"backward": 90, "data": 30}, 90),
         ({"forward": 90, "backward": 20, "optimizer": 10}, 10),
         ({"data": 30}, 30),
     ],

@@ -93,6 +93,17 @@ def test_training_without_an_optimizer_is_counted_by_backward():
     assert find_loop(r.process(), only="backward").kind == "backward"
 
 
+def test_training_of_bare_tensors_is_counted_by_backward():
+    r = Recording()
+    for _ in range(10):
+        r.spend(0.02)
+        r.do("~backward", 0.03)
+    loop = loop_of(r)
+    check_loop(loop)
+    assert (loop.kind, len(loop)) == ("backward", 9)
+    assert mean(loop, "backward") == pytest.approx(0.03) and mean(loop, "other") == pytest.approx(0.02)
+
+
 @pytest.mark.parametrize("batches", [1, 100])
 def test_gradients_that_are_taken_now_and_then_or_several_times_a_call_count_no_steps(batches):
     """As those of an attribution, or of several losses of one output."""

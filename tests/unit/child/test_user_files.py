@@ -17,6 +17,7 @@ from unstall.child.user_files import is_program_file, is_user_file, package_of
         ("/home/me/python3.11-notes/data.py", True),
         ("<ipython-input-1-abc>", True),
         ("<string>", False),
+        ("", False),
         ("<frozen importlib._bootstrap>", False),
         ("/usr/lib/python3.11/threading.py", False),
         ("/opt/py/lib/python3.13t/json/decoder.py", False),

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import msgspec
 import numpy as np
 import pytest
 from changes import changed
@@ -9,9 +10,9 @@ from pipelines import pipeline
 
 from unstall.model import Changes, build, predict
 from unstall.model.machine import speed
-from unstall.model.recorded import ModelInput
+from unstall.model.recorded import ModelInput, NotRecorded
 from unstall.model.simulate import simulate
-from unstall.records.measurements import LoaderMeasurement, Measurement
+from unstall.records.measurements import LoaderMeasurement, Measurement, RankMeasurement
 from unstall.records.model import ModelMeasurement
 from unstall.records.observations import Frame, StackSample
 from unstall.records.report import PhaseTime
@@ -189,3 +190,24 @@ def test_samples_name_functions_in_the_workers_and_in_the_main_thread(tmp_path):
     (key,) = found.function_shares.find("Photos.decode")
     assert found.function_shares.share("data", key) == pytest.approx(0.75)
     assert key in found.function_shares.own
+
+
+def with_ranks(recorded, *, main_waits_s, other_waits_s):
+    """The same of two ranks that wait so long in backward."""
+    step_s = recorded.measurement.step.mean
+    ranks = [
+        RankMeasurement(number, pid, step_s, {"backward": wait_s}, {"backward": wait_s})
+        for number, pid, wait_s in ((0, 1, main_waits_s), (1, 2, other_waits_s))
+    ]
+    return replace(recorded, measurement=msgspec.structs.replace(recorded.measurement, ranks=ranks))
+
+
+def test_a_rank_that_waits_for_another_tells_nothing_of_what_could_be_gained():
+    recorded = record(program(service=0.015, workers=2, cores=4.0))
+    wait_s = recorded.measurement.step.mean / 2
+    with pytest.raises(NotRecorded, match="the other ranks wait for rank 1, and a prediction knows one rank"):
+        build(with_ranks(recorded, main_waits_s=wait_s, other_waits_s=0.0))
+    for waits in ((0.0, wait_s), (wait_s, wait_s)):
+        main_waits_s, other_waits_s = waits
+        late = build(with_ranks(recorded, main_waits_s=main_waits_s, other_waits_s=other_waits_s))
+        assert late.measured_s == recorded.measurement.step.mean

@@ -17,6 +17,7 @@ _KNOWN = ("ignore_index", "weight", "label_smoothing", "reduction")
 _SUMS = ("mean", "sum")
 _FLATTENS = ("flatten", "view", "reshape")
 _IGNORED = "-100"  # torch's default
+_REPEATED = (cst.Lambda, cst.ListComp, cst.SetComp, cst.DictComp, cst.GeneratorExp)
 
 
 @dataclass(frozen=True)
@@ -85,26 +86,33 @@ def _ignored(module: SourceModule, call: cst.Call) -> str | None:
     )
     if not sums or not set(names) <= set(_KNOWN):
         return None
-    if settings is not call and dotted(call.func):
-        return f"{module.code(call.func)}.ignore_index"
     if ignored is None:
         return _IGNORED
+    if number_of(ignored.value) is None and settings is not call and dotted(call.func):
+        return f"{module.code(call.func)}.ignore_index"  # the name may mean nothing here
     is_simple = number_of(ignored.value) is not None or is_reference(ignored.value)
     return module.code(ignored.value) if is_simple else None
 
 
 def _made(module: SourceModule, function: cst.BaseExpression) -> cst.Call | None:
-    """The call that makes the module of a loss that is called; None where that is not seen, or may be another."""
+    """The call that makes the module of a loss that is called; None where that is not seen, or may be another.
+
+    It is set in the function that calls it, else in its class, else in its file.
+    """
     if isinstance(function, cst.Call):
         return function if module.name(function) == _CLASS else None
     spelled = dotted(function)
-    made = [
-        line.value
-        for line in module.all(cst.Assign)
-        if spelled and any(dotted(target.target) == spelled for target in line.targets)
-    ]
-    is_one = len(made) == 1 and isinstance(made[0], cst.Call) and module.name(made[0]) == _CLASS
-    return made[0] if is_one and isinstance(made[0], cst.Call) else None
+    around = (module.enclosing(function, cst.FunctionDef), module.enclosing(function, cst.ClassDef), module.tree)
+    for part in (part for part in around if part is not None and spelled):
+        made = [
+            line.value
+            for line in module.inside(part)
+            if isinstance(line, cst.Assign) and any(dotted(target.target) == spelled for target in line.targets)
+        ]
+        if made:
+            only = made[0] if len(made) == 1 else None
+            return only if isinstance(only, cst.Call) and module.name(only) == _CLASS else None
+    return None
 
 
 def _flattened(node: cst.BaseExpression) -> cst.BaseExpression | None:
@@ -119,39 +127,47 @@ def _flattened(node: cst.BaseExpression) -> cst.BaseExpression | None:
 
 def _layers(module: SourceModule, loss: cst.Call, made: cst.BaseExpression) -> cst.Call | None:
     """The call whose result is used for a loss and nothing else; None where there is none with one argument."""
-    here = module.statement(loss)
+    here: cst.CSTNode | None = module.statement(loss)
     if isinstance(made, cst.Name):
-        function = module.enclosing(loss, cst.FunctionDef)
-        uses = module.uses(made.value, function)
-        binding = [node for node in uses if module.context(node) is ExpressionContext.STORE]
-        within = module.inside(loss.args[0])
-        if len(binding) != 1 or any(node not in within for node in uses if node is not binding[0]):
+        bound = _bound_for(module, made, loss)
+        if bound is None:
             return None
-        line = module.statement(binding[0])
-        part = line.body[0] if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1 else None
-        is_plain = isinstance(part, cst.Assign) and len(part.targets) == 1 and part.targets[0].target is binding[0]
-        if not is_plain or module.parent(line) is not module.parent(here) or not isinstance(part, cst.Assign):
-            return None
-        made, here = part.value, line
+        made, here = bound
     if not isinstance(made, cst.Call) or not isinstance(here, cst.SimpleStatementLine):
         return None
     is_plain = len(made.args) == 1 and made.args[0].keyword is None and not made.args[0].star
-    inside = module.enclosing(made, cst.Lambda, cst.CompFor, cst.ListComp, cst.GeneratorExp, cst.DictComp, cst.SetComp)
     is_called = bool(dotted(made.func)) and not module.name(made).startswith(("torch.", "builtins."))
-    return made if is_plain and is_called and inside is None else None
+    return made if is_plain and is_called and module.enclosing(made, *_REPEATED) is None else None
+
+
+def _bound_for(
+    module: SourceModule, name: cst.Name, loss: cst.Call
+) -> tuple[cst.BaseExpression, cst.SimpleStatementLine] | None:
+    """What a name stands for that one statement of the loss's block binds, for the loss alone, and the statement."""
+    uses = module.uses(name.value, module.enclosing(loss, cst.FunctionDef))
+    bound = [node for node in uses if module.context(node) is ExpressionContext.STORE]
+    within = module.inside(loss.args[0])
+    if len(bound) != 1 or any(node not in within for node in uses if node is not bound[0]):
+        return None
+    line = module.statement(bound[0])
+    if not isinstance(line, cst.SimpleStatementLine) or module.parent(line) is not module.parent(
+        module.statement(loss)
+    ):
+        return None
+    part = line.body[0]
+    is_plain = isinstance(part, cst.Assign) and [target.target for target in part.targets] == bound
+    return (part.value, line) if is_plain and len(line.body) == 1 and isinstance(part, cst.Assign) else None
 
 
 def _stay(module: SourceModule, labels: cst.BaseExpression, layers: cst.Call, loss: cst.Call) -> bool:
     """Whether labels are there before layers are called, and the same from then until the loss."""
     function = module.enclosing(loss, cst.FunctionDef)
     name, first, last = root(labels), module.first_line(layers), module.last_line(loss)
-    stores = [
+    stored = [
         module.first_line(node)
         for node in module.uses(name, function)
         if module.context(node) is ExpressionContext.STORE
     ]
-    parameters = function.params if function is not None else None
-    given = parameters is not None and any(
-        isinstance(node, cst.Param) and node.name.value == name for node in module.inside(parameters)
-    )
-    return (given or any(line < first for line in stores)) and not any(first <= line <= last for line in stores)
+    parameters = module.inside(function.params) if function is not None else []
+    is_given = any(isinstance(node, cst.Param) and node.name.value == name for node in parameters)
+    return (is_given or any(line < first for line in stored)) and not any(first <= line <= last for line in stored)

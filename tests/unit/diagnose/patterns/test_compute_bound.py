@@ -124,6 +124,9 @@ def test_compute_bound_by_padding_blames_what_makes_the_batch(tmp_path):
     finding = check(found, "compute-bound", headroom=2.4)
     assert (finding.cause, finding.culprit.function) == ("padding", "Collator.__call__")
     assert "60 % of the positions in a batch are padding, 50 % in every row" in finding.evidence
+    for elsewhere in (None, LoaderMeasurement(collate="", collate_at=("", 0))):  # the program makes its batches
+        finding = match("compute-bound", {"forward": 0.03, "backward": 0.07}, model=model, loader=elsewhere)
+        assert finding.cause == "padding" and finding.culprit is None, "no line is known"
 
 
 def test_compute_bound_by_a_gradient_blames_the_line_that_it_is_of(tmp_path):

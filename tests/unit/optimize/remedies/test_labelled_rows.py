@@ -81,7 +81,17 @@ def loop(*lines, before=""):
         (
             loop("out = head(x + 1)", "loss = criterion(out.reshape(-1, 9), y.reshape(-1))",
                  before="criterion = nn.CrossEntropyLoss(ignore_index=3)\n\n\n"),
-            ["has_label = y != criterion.ignore_index", "head((x + 1)[has_label])", "y[has_label].reshape(-1)"],
+            ["has_label = y != 3", "head((x + 1)[has_label])", "y[has_label].reshape(-1)"],
+        ),
+        (
+            loop("criterion = nn.CrossEntropyLoss()", "loss = criterion(head(x).view(-1, 9), y.view(-1))",
+                 before="def other():\n    criterion = nn.CrossEntropyLoss(reduction='none')\n\n\n"),
+            ["has_label = y != -100"],
+        ),
+        (
+            loop("loss = criterion(head(x).view(-1, 9), y.view(-1))",
+                 before="def made(pad):\n    return pad\n\n\ncriterion = nn.CrossEntropyLoss(ignore_index=made(0))\n\n\n"),
+            ["has_label = y != criterion.ignore_index"],
         ),
         (
             loop("out = head(x)", "print('there')", "loss = nn.CrossEntropyLoss(ignore_index=PAD)(out.flatten(0, 1), batch['y'].flatten())"),
