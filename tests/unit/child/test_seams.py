@@ -90,38 +90,50 @@ class FakeOptimizer:
         self.post.append(hook)
         return SimpleNamespace(remove=lambda: self.post.remove(hook))
 
-    def step(self):
-        for hook in self.pre:
-            assert hook(self, (), {}) is None  # anything else would replace the arguments
+    def begin(self, *args, **kwargs):
+        """Call what comes before a step: what replaces its arguments, the optimizer first; None where nothing does."""
+        replaced = [hook(self, (self, *args), kwargs) for hook in self.pre]
+        return next((each for each in replaced if each is not None), None)
+
+    def end(self):
         for hook in self.post:
-            assert hook(self, (), {}) is None
+            assert hook(self, (self,), {}) is None
+
+    def step(self):
+        assert self.begin() is None
+        self.end()
 
 
-def test_optimizer_steps_are_recorded_by_their_hooks(recorded):
+@pytest.fixture(params=["torch cannot compile yet", "torch can compile"])
+def optimizers(recorded, monkeypatch, request):
+    """torch.optim.optimizer with its hooks, of both kinds."""
     library = FakeOptimizer()
+    torch = SimpleNamespace(compiler=SimpleNamespace(is_compiling=lambda: False))
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    if request.param == "torch can compile":
+        monkeypatch.setitem(sys.modules, "torch._dynamo", SimpleNamespace())
+    else:
+        monkeypatch.delitem(sys.modules, "torch._dynamo", raising=False)
     optimizer.TARGETS["torch.optim.optimizer"](library)
-    library.step()
+    return library
+
+
+def test_optimizer_steps_are_recorded_by_their_hooks(recorded, optimizers):
+    optimizers.step()
     (span,) = recorded.spans()
     assert recorded.names() == ["~optimizer"]
-    assert int(span["arg"]) == id(library)
+    assert int(span["arg"]) == id(optimizers)
     assert ticks(recorded, Tick.OPTIMIZER) == 1
 
 
 @pytest.mark.parametrize("named", [False, True])
-def test_a_closure_that_a_step_is_given_is_no_part_of_the_update(recorded, monkeypatch, named):
-    library = FakeOptimizer()
-    optimizer.TARGETS["torch.optim.optimizer"](library)
-    torch = SimpleNamespace(compiler=SimpleNamespace(is_compiling=lambda: False))
-    monkeypatch.setitem(sys.modules, "torch", torch)
-    (begin, replace), (end,) = library.pre, library.post
-
+def test_a_closure_that_a_step_is_given_is_no_part_of_the_update(recorded, optimizers, named):
     def closure():
         return 3
 
-    begin(library, (), {})
-    args, kwargs = replace(library, *(((library,), {"closure": closure}) if named else ((library, closure), {})))
-    assert (kwargs["closure"] if named else args[1])() == 3
-    end(library, (), {})
+    args, kwargs = optimizers.begin(closure=closure) if named else optimizers.begin(closure)
+    assert args[0] is optimizers and (kwargs["closure"] if named else args[1])() == 3
+    optimizers.end()
     assert recorded.names() == ["~closure", "~optimizer"]
     inner, outer = recorded.spans()
     assert int(outer["self"]) == int(outer["dur"]) - int(inner["dur"])
@@ -131,11 +143,8 @@ def test_a_closure_that_a_step_is_given_is_no_part_of_the_update(recorded, monke
     ("args", "kwargs"),
     [((), {}), ((None,), {}), (([1.0],), {}), ((FakeOptimizer(),), {}), ((), {"closure": None}), ((), {"closure": 3})],
 )
-def test_what_else_a_step_is_given_stays_what_it_is(recorded, args, kwargs):
-    library = FakeOptimizer()
-    optimizer.TARGETS["torch.optim.optimizer"](library)
-    _, replace = library.pre
-    assert replace(library, (library, *args), kwargs) is None
+def test_what_else_a_step_is_given_stays_what_it_is(optimizers, args, kwargs):
+    assert optimizers.begin(*args, **kwargs) is None
 
 
 @pytest.mark.parametrize("compiling", [False, True])

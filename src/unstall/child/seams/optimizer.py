@@ -35,7 +35,8 @@ def _install(module: Any) -> None:
     if "torch._dynamo" in sys.modules:
         _register_traceable(module)
     else:
-        _register(module, *hooks(STEP))
+        before, after = hooks(STEP)
+        _register(module, before, _with_recorded_closure, after)
 
 
 def _on_dynamo(_: Any) -> None:
@@ -49,13 +50,15 @@ def _on_dynamo(_: Any) -> None:
 
 
 def _register_traceable(module: Any) -> None:
-    """Hooks that step aside while a step is traced."""
+    """Hooks that step aside while a step is traced; one before it, as each costs more than what it does."""
     before, after = hooks(STEP)
     is_compiling = sys.modules["torch"].compiler.is_compiling
 
-    def traceable_before(optimizer: Any, args: Any, kwargs: Any) -> None:
-        if not is_compiling():
-            before(optimizer)
+    def traceable_before(optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if is_compiling():
+            return None
+        before(optimizer)
+        return _with_recorded_closure(optimizer, args, kwargs) if kwargs or len(args) > 1 else None
 
     def traceable_after(optimizer: Any, args: Any, kwargs: Any) -> None:
         if not is_compiling():
@@ -64,20 +67,21 @@ def _register_traceable(module: Any) -> None:
     _register(module, traceable_before, traceable_after)
 
 
-def _register(module: Any, before: Any, after: Any) -> None:
-    _handles.append(module.register_optimizer_step_pre_hook(before))
+def _register(module: Any, *hooks_of_a_step: Any) -> None:
+    """Each before a step, the last one after it."""
+    *before, after = hooks_of_a_step
+    _handles.extend(module.register_optimizer_step_pre_hook(hook) for hook in before)
     _handles.append(module.register_optimizer_step_post_hook(after))
-    _handles.append(module.register_optimizer_step_pre_hook(_with_recorded_closure))
 
 
 def _with_recorded_closure(_: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The arguments of a step, its closure recorded; None where it has none, or is being compiled."""
+    """The arguments of a step, its closure recorded; None where it has none."""
     named = kwargs.get("closure")
     if named is not None:
         given = named if callable(named) else None
     else:  # an optimizer of the program's own may take anything there
         given = args[1] if len(args) > 1 and type(args[1]) in _FUNCTIONS else None
-    if given is None or sys.modules["torch"].compiler.is_compiling():
+    if given is None:
         return None
     closure = wrap(given, CLOSURE)
     if named is not None:

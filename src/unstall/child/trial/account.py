@@ -104,6 +104,11 @@ class TrialAccount:
         if len(self.batches) < _MOST:
             self.batches.append((rows(tuple(tensors(batch))), digest))
 
+    def ended(self, data: int) -> None:
+        """A loader of ``data`` has given the main process all of it."""
+        if os.getpid() == self.pid and not trial.is_unseen():
+            self.kept.ended(data)
+
     def _digest(self, chain: str, value: Any) -> tuple[str, str]:
         """The data types of the tensors in a value, and a digest of all that is in them."""
         known = [facts(tensor) for tensor in tensors(value)]
@@ -262,7 +267,7 @@ def _batches(module: Any, account: TrialAccount) -> None:
         try:
             batch = original(self)
         except StopIteration:
-            account.kept.ended(id(self._dataset))
+            account.ended(id(self._dataset))
             raise
         account.batch(batch, id(self._dataset))
         return batch

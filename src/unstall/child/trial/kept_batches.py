@@ -7,25 +7,23 @@ memory: with small batches far too little to be seen in the memory of a short on
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from unstall.child.trial.tensors import tensors
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-_MOST = 1_000_000
-"""Tensors that are watched at once, some hundred bytes each."""
+_MOST = 100_000
+"""Tensors that are watched at once, some hundred bytes each: where more are kept, no more are seen to be."""
 
 
 class KeptBatches:
     """Of all loaders; in tensors, as a batch that is taken apart may be kept in parts."""
 
     def __init__(self) -> None:
-        self._alive: dict[int, weakref.ref[Any]] = {}  # no set of tensors: their `==` is not one truth value
+        # By identity: in a set they would be compared, and `==` of tensors is not one truth value.
+        self._alive: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self._given = 0
-        self._ends: dict[int, list[tuple[int, int]]] = {}
         self._of: dict[int, int] = {}
+        self._ends: dict[int, list[tuple[int, int]]] = {}
 
     def given(self, batch: Any, data: int) -> None:
         """A loader of ``data`` (its identity) has given a batch."""
@@ -34,8 +32,7 @@ class KeptBatches:
         self._of[data] = self._of.get(data, 0) + len(found)
         for tensor in found:
             if len(self._alive) < _MOST:
-                key = id(tensor)
-                self._alive[key] = weakref.ref(tensor, self._forget(key))
+                self._alive[id(tensor)] = tensor
 
     def ended(self, data: int) -> None:
         """It has given all."""
@@ -45,10 +42,3 @@ class KeptBatches:
         """(tensors given so far, those alive) at each end of the data that gave the most."""
         most = max(self._of, key=lambda data: self._of[data], default=0)
         return self._ends.get(most, [])
-
-    def _forget(self, key: int) -> Callable[[weakref.ref[Any]], None]:
-        def forget(reference: weakref.ref[Any]) -> None:
-            if self._alive.get(key) is reference:
-                del self._alive[key]
-
-        return forget
