@@ -14,6 +14,7 @@ from unstall.optimize.hot_lines import Part, hot_parts, share_on
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import NotApplicable, proposals_of
 from unstall.optimize.source.module import SourceModule
+from unstall.optimize.source.product_uses import ProductUse, rewritten
 from unstall.optimize.thresholds import LEAST_SHARE
 from unstall.text.units import percent
 
@@ -60,3 +61,21 @@ class HotCalls:
             key=f"{path.name}:{name}",
             lines=Lines.of(path, module, *calls),
         )
+
+
+def hot_products(
+    found: Callable[[SourceModule, Part], Iterable[ProductUse]], runtime: str, saves: float, **words: str
+) -> HotCalls:
+    """Products that are made for one use, and what gives the same without them, with that module of the runtime.
+
+    ``words``: ``title``, ``because`` and ``none``.
+    """
+
+    def changed(module: SourceModule, nodes: Sequence[cst.CSTNode]) -> cst.Module:
+        part = module.enclosing(nodes[0], cst.FunctionDef) or module.tree
+        return rewritten(module, list(found(module, part)), runtime)
+
+    def nodes(module: SourceModule, part: Part) -> Iterable[cst.CSTNode]:
+        return (node for each in found(module, part) for node in each.nodes)
+
+    return HotCalls(nodes, changed, saves, **words)

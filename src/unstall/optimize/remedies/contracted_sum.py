@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
-import libcst as cst
-
 from unstall.optimize.context import RemedyContext
-from unstall.optimize.hot_calls import HotCalls
-from unstall.optimize.hot_lines import Part
+from unstall.optimize.hot_calls import hot_products
 from unstall.optimize.proposal import Proposal
 from unstall.optimize.remedies.base import Remedy
-from unstall.optimize.source.contractions import contracted, contractions
-from unstall.optimize.source.module import SourceModule
+from unstall.optimize.source.contractions import contractions
 from unstall.optimize.thresholds import CONTRACTING_SAVES
 
-
-def _found(module: SourceModule, part: Part) -> Iterator[cst.CSTNode]:
-    for each in contractions(module, part):
-        yield from each.nodes
-
-
-def _changed(module: SourceModule, nodes: Sequence[cst.CSTNode]) -> cst.Module:
-    part = module.enclosing(nodes[0], cst.FunctionDef) or module.tree
-    return contracted(module, list(contractions(module, part)))
-
-
-_CALLS = HotCalls(
-    _found,
-    _changed,
+_PRODUCTS = hot_products(
+    contractions,
+    "contracted",
     CONTRACTING_SAVES,
     title="{name} sums its products as it makes them ({place})",
     because="products that are summed take {share} of the step",
@@ -46,7 +29,7 @@ class ContractedSum(Remedy):
     exactness = "close"
 
     def propose(self, context: RemedyContext) -> list[Proposal]:
-        return _CALLS.proposals(context)
+        return _PRODUCTS.proposals(context)
 
 
 REMEDY = ContractedSum()

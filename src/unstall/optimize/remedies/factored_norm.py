@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
-import libcst as cst
-
 from unstall.optimize.context import RemedyContext
-from unstall.optimize.hot_calls import HotCalls
-from unstall.optimize.hot_lines import Part
+from unstall.optimize.hot_calls import hot_products
 from unstall.optimize.proposal import Proposal
 from unstall.optimize.remedies.base import Remedy
-from unstall.optimize.source.factored_norms import factored, product_norms
-from unstall.optimize.source.module import SourceModule
+from unstall.optimize.source.factored_norms import product_norms
 from unstall.optimize.thresholds import FACTORING_SAVES
 
-
-def _found(module: SourceModule, part: Part) -> Iterator[cst.CSTNode]:
-    for each in product_norms(module, part):
-        yield from each.nodes
-
-
-def _changed(module: SourceModule, nodes: Sequence[cst.CSTNode]) -> cst.Module:
-    part = module.enclosing(nodes[0], cst.FunctionDef) or module.tree
-    return factored(module, list(product_norms(module, part)))
-
-
-_CALLS = HotCalls(
-    _found,
-    _changed,
+_PRODUCTS = hot_products(
+    product_norms,
+    "factored_norm",
     FACTORING_SAVES,
     title="{name} takes norms of products from their factors ({place})",
     because="products of which the norms are taken are {share} of the step",
@@ -47,7 +30,7 @@ class FactoredNorm(Remedy):
     never_exact = True  # norms are looked at, and go into a log or a table more often than into a loss
 
     def propose(self, context: RemedyContext) -> list[Proposal]:
-        return _CALLS.proposals(context)
+        return _PRODUCTS.proposals(context)
 
 
 REMEDY = FactoredNorm()

@@ -7,39 +7,20 @@ contraction, which is a matrix product, stores none of them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 import libcst as cst
 
 from unstall.optimize.source.bindings import bound_before
-from unstall.optimize.source.edit import Edit, edited, keyword, put
+from unstall.optimize.source.edit import keyword
 from unstall.optimize.source.handed_calls import calls_in
 from unstall.optimize.source.module import SourceModule
-from unstall.optimize.source.toplevel import with_runtime
+from unstall.optimize.source.product_uses import EINSUM, ProductUse, equation_of, operands_of
 
-_EINSUM = "torch.einsum"
 _LABELS = re.compile(r"\.\.\.|[A-Za-z]")
 
 
-@dataclass(frozen=True)
-class Contraction:
-    """A sum of a product."""
-
-    sum: cst.Call
-    product: cst.BaseExpression
-    named: cst.SimpleStatementLine | None
-    """The statement before that of the sum, where that names the product."""
-    written: str
-    """What stands for the sum."""
-
-    @property
-    def nodes(self) -> tuple[cst.CSTNode, ...]:
-        """What takes the time."""
-        return self.product, self.sum
-
-
-def contractions(module: SourceModule, part: cst.FunctionDef | cst.Module) -> Iterator[Contraction]:
+def contractions(module: SourceModule, part: cst.FunctionDef | cst.Module) -> Iterator[ProductUse]:
     """Those in a function, or at the top level of a file; none in the functions within."""
     for call in calls_in(module, part, lambda call: True):
         summed = _summed(module, call)
@@ -48,16 +29,7 @@ def contractions(module: SourceModule, part: cst.FunctionDef | cst.Module) -> It
         product, named = bound_before(module, summed)
         written = _written(module, call, product)
         if written:
-            yield Contraction(call, product, named, written)
-
-
-def contracted(module: SourceModule, found: Sequence[Contraction]) -> cst.Module:
-    """The tree with these as contractions. Raises SourceError where the file's names are in the way."""
-    edits: dict[cst.CSTNode, Edit] = {each.sum: put(cst.parse_expression(each.written)) for each in found}
-    for each in found:
-        if each.named is not None:
-            edits[each.named] = put()
-    return with_runtime(edited(module.tree, edits), "contracted")
+            yield ProductUse(call, product, named, written)
 
 
 def merged(product: str, kept: str) -> str | None:
@@ -81,7 +53,7 @@ def merged(product: str, kept: str) -> str | None:
 def _summed(module: SourceModule, call: cst.Call) -> cst.BaseExpression | None:
     """What a call sums over some axes; None where it is no such call."""
     name, args = module.name(call.func), call.args
-    if name == _EINSUM and len(args) == 2:
+    if name == EINSUM and len(args) == 2:
         return args[1].value
     if name == "torch.sum" and len(args) > 1 and args[0].keyword is None:
         return args[0].value
@@ -91,7 +63,7 @@ def _summed(module: SourceModule, call: cst.Call) -> cst.BaseExpression | None:
 
 def _written(module: SourceModule, call: cst.Call, product: cst.BaseExpression) -> str:
     """The contraction in the source; empty where these are none."""
-    if module.name(call.func) == _EINSUM:
+    if module.name(call.func) == EINSUM:
         return _einsum(module, call, product)
     if not isinstance(product, cst.BinaryOperation) or not isinstance(product.operator, cst.Multiply):
         return ""
@@ -108,16 +80,10 @@ def _written(module: SourceModule, call: cst.Call, product: cst.BaseExpression) 
 
 
 def _einsum(module: SourceModule, call: cst.Call, product: cst.BaseExpression) -> str:
-    is_one = isinstance(product, cst.Call) and module.name(product.func) == _EINSUM and len(product.args) == 3
-    if not is_one or not isinstance(product, cst.Call):
+    equation = merged(equation_of(module, product, 2), equation_of(module, call, 1))
+    if equation is None or not isinstance(product, cst.Call):
         return ""
-    equations = [arg.value for arg in (product.args[0], call.args[0])]
-    texts = [node.evaluated_value for node in equations if isinstance(node, cst.SimpleString)]
-    if len(texts) != 2 or not all(isinstance(text, str) for text in texts):
-        return ""
-    equation = merged(str(texts[0]), str(texts[1]))
-    operands = ", ".join(module.code(arg.value) for arg in product.args[1:])
-    return f'_Contracted.einsum("{equation}", {operands})' if equation else ""
+    return f'_Contracted.einsum("{equation}", {operands_of(module, product)})'
 
 
 def _adds_an_axis(node: cst.BaseExpression) -> bool:

@@ -6,42 +6,26 @@ out; Goodfellow, Efficient Per-Example Gradient Computations, 2015.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 import libcst as cst
 
 from unstall.optimize.source.bindings import bound_before
-from unstall.optimize.source.edit import Edit, edited, keyword, put
+from unstall.optimize.source.edit import keyword
 from unstall.optimize.source.handed_calls import calls_in
 from unstall.optimize.source.module import SourceModule, number_of
-from unstall.optimize.source.toplevel import with_runtime
+from unstall.optimize.source.product_uses import ProductUse, equation_of, operands_of
 
-_EINSUM = "torch.einsum"
 _MATRIX_NORM = "torch.linalg.norm"
 _NORMS = ("torch.norm", _MATRIX_NORM, "torch.linalg.vector_norm")
 _ORDERS = ("p", "ord")
 
 
-@dataclass(frozen=True)
-class ProductNorm:
-    """A norm, or a sum of squares, over all axes of a product but the first."""
+def product_norms(module: SourceModule, part: cst.FunctionDef | cst.Module) -> Iterator[ProductUse]:
+    """Norms and sums of squares over all axes of a product but the first, in a function or at a file's top level.
 
-    norm: cst.Call
-    product: cst.Call
-    named: cst.SimpleStatementLine | None
-    """The statement before that of the norm, where that names the product."""
-    written: str
-    """What stands for the norm."""
-
-    @property
-    def nodes(self) -> tuple[cst.CSTNode, ...]:
-        """What takes the time."""
-        return self.product, self.norm
-
-
-def product_norms(module: SourceModule, part: cst.FunctionDef | cst.Module) -> Iterator[ProductNorm]:
-    """Those in a function, or at the top level of a file; none in the functions within."""
+    None in the functions within.
+    """
     for call in calls_in(module, part, lambda call: True):
         normed = _normed(module, call)
         if normed is None:
@@ -49,22 +33,13 @@ def product_norms(module: SourceModule, part: cst.FunctionDef | cst.Module) -> I
         operand, what, dims = normed
         whole, is_flat = _unflattened(operand)
         product, named = bound_before(module, whole)
-        equation = _equation(module, product)
+        equation = equation_of(module, product, 2)
         rank = len(equation.partition("->")[2])
         if not isinstance(product, cst.Call) or not is_of_examples(equation):
             continue
         if {dim % (2 if is_flat else rank) for dim in dims} == {*range(1, 2 if is_flat else rank)}:
-            factors = ", ".join(module.code(arg.value) for arg in product.args[1:])
-            yield ProductNorm(call, product, named, f'_FactoredNorm.{what}("{equation}", {factors})')
-
-
-def factored(module: SourceModule, found: Sequence[ProductNorm]) -> cst.Module:
-    """The tree with these from their factors. Raises SourceError where the file's names are in the way."""
-    edits: dict[cst.CSTNode, Edit] = {each.norm: put(cst.parse_expression(each.written)) for each in found}
-    for each in found:
-        if each.named is not None:
-            edits[each.named] = put()
-    return with_runtime(edited(module.tree, edits), "factored_norm")
+            written = f'_FactoredNorm.{what}("{equation}", {operands_of(module, product)})'
+            yield ProductUse(call, product, named, written)
 
 
 def is_of_examples(equation: str) -> bool:
@@ -130,16 +105,6 @@ def _unflattened(node: cst.BaseExpression) -> tuple[cst.BaseExpression, bool]:
         how in ("view", "reshape") and len(given) == 2 and given[1] == -1 and given[0] != -1
     )
     return (node.func.value, True) if is_flat else (node, False)
-
-
-def _equation(module: SourceModule, node: cst.BaseExpression) -> str:
-    """That of an einsum of two operands, without spaces; empty where a node is none."""
-    if not isinstance(node, cst.Call) or module.name(node.func) != _EINSUM or len(node.args) != 3:
-        return ""
-    given = node.args[0].value
-    text = given.evaluated_value if isinstance(given, cst.SimpleString) else ""
-    is_plain = not any(arg.star or arg.keyword for arg in node.args)
-    return text.replace(" ", "") if isinstance(text, str) and is_plain else ""
 
 
 def _numbers(node: cst.BaseExpression | None) -> list[int]:

@@ -12,7 +12,18 @@ from typing import Any
 
 from unstall.prove import thresholds
 from unstall.prove.conditions import raised
-from unstall.prove.lines import arguments, calls, early_ends, hidden_errors, kept, open_files, reached, results, volume
+from unstall.prove.lines import (
+    arguments,
+    calls,
+    early_ends,
+    hidden_errors,
+    kept,
+    open_files,
+    options,
+    reached,
+    results,
+    volume,
+)
 from unstall.prove.runner import WholeRun
 from unstall.prove.runs import ProofEnded, Runs, other_seeds, reseeded
 from unstall.prove.trees import Sides
@@ -96,7 +107,7 @@ class Follower:
             self.sides, lines, lines_reached, own.loop_lines, steps_always=self.steps == self.training_calls
         )
         hidden = hidden_errors.first(self.sides, lines, lines_reached)
-        read = (look.first(self.sides, lines) for look in (arguments, kept, open_files))
+        read = (look.first(self.sides, lines) for look in (arguments, options, kept, open_files))
         for reason in (early, hidden, *read):
             if reason is not None:
                 raise ProofEnded("inconclusive", reason)

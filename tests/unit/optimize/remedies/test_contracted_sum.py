@@ -11,7 +11,8 @@ from optimize_builders import make_context, make_module, make_report
 from unstall.optimize.remedies.base import NotApplicable
 from unstall.optimize.remedies.contracted_sum import REMEDY
 from unstall.optimize.runtime.contracted import _Contracted
-from unstall.optimize.source.contractions import contracted, contractions, merged
+from unstall.optimize.source.contractions import contractions, merged
+from unstall.optimize.source.product_uses import rewritten
 from unstall.records.report import Hotspot
 
 SAMPLES = """import torch
@@ -29,7 +30,7 @@ def changed(source):
     module = make_module(source)
     functions = [node for node in module.tree.body if type(node).__name__ == "FunctionDef"]
     part = functions[-1] if functions else module.tree
-    return contracted(module, list(contractions(module, part))).code
+    return rewritten(module, list(contractions(module, part)), "contracted").code
 
 
 def run(code, name, *arguments):

@@ -11,7 +11,8 @@ from optimize_builders import make_context, make_module, make_report
 from unstall.optimize.remedies.base import NotApplicable
 from unstall.optimize.remedies.factored_norm import REMEDY
 from unstall.optimize.runtime.factored_norm import _FactoredNorm
-from unstall.optimize.source.factored_norms import factored, is_of_examples, product_norms
+from unstall.optimize.source.factored_norms import is_of_examples, product_norms
+from unstall.optimize.source.product_uses import rewritten
 from unstall.records.report import Hotspot
 
 SOURCE = """import torch
@@ -26,7 +27,7 @@ def norms(given, gradient):
 def changed(source):
     module = make_module(source)
     functions = [node for node in module.tree.body if type(node).__name__ == "FunctionDef"]
-    return factored(module, list(product_norms(module, functions[-1]))).code
+    return rewritten(module, list(product_norms(module, functions[-1])), "factored_norm").code
 
 
 def run(code, *arguments):

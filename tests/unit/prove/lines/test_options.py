@@ -1,0 +1,73 @@
+"""Options that a changed program no longer looks at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from unstall.prove.lines.options import first
+from unstall.prove.lines.reached import changed_lines
+from unstall.prove.trees import Sides
+
+TRAIN, MODEL = Path("/program/train.py"), Path("/program/model.py")
+BEFORE = """\
+import argparse
+
+def options():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--learning-rate", "-l", type=float, default=0.1)
+    parser.add_argument("data")
+    parser.add_argument("--depth", dest="layers", default=3)
+    return parser.parse_args()
+
+def main(args):
+    model = made(args.layers)
+    optimizer = Adam(model.parameters(), args.learning_rate)
+    fit(model, optimizer, args.data)
+"""
+
+
+def dropped(old, new):
+    after = BEFORE.replace(old, new)
+    assert after != BEFORE
+    sides = Sides({TRAIN: BEFORE.encode()}, {TRAIN: after.encode()})
+    return first(sides, changed_lines(sides))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "option", "line"),
+    [
+        ("args.learning_rate", "0.1, fused=True", "--learning-rate", 5),
+        ("args.data", '"data.csv"', "data", 6),
+        ("args.layers", "3", "--depth", 7),
+    ],
+)
+def test_an_option_whose_value_is_written_in_is_named(old, new, option, line):
+    assert dropped(old, new) == (
+        f"it no longer looks at its option {option} (train.py:{line}): with another it does the same"
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Adam(model.parameters(), args.learning_rate)", "Adam(model.parameters(), args.learning_rate, fused=True)"),
+        ("args.learning_rate", 'getattr(args, "learning_rate")'),
+        ("args.learning_rate", '**vars(args)["learning_rate"]'),
+        ('    parser.add_argument("data")\n', ""),  # it has none any more
+        ('    parser.add_argument("data")\n', '    parser.add_argument("data")\n    parser.add_argument("--new")\n'),
+        ("def main(args):", "def main(args:"),
+    ],
+)
+def test_one_that_is_looked_at_or_not_there_is_none(old, new):
+    assert dropped(old, new) is None
+
+
+def test_an_option_that_another_changed_file_looks_at_is_none():
+    moved = BEFORE.replace("made(args.layers)", "made(args)")
+    sides = Sides(
+        {TRAIN: BEFORE.encode(), MODEL: b"def made(layers):\n    return Net(layers)\n"},
+        {TRAIN: moved.encode(), MODEL: b"def made(args):\n    return Net(args.layers)\n"},
+    )
+    assert first(sides, changed_lines(sides)) is None
