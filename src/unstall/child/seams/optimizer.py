@@ -36,7 +36,7 @@ def _install(module: Any) -> None:
         _register_traceable(module)
     else:
         before, after = hooks(STEP)
-        _register(module, before, _with_recorded_closure, after)
+        _register(module, (before, _with_recorded_closure), after)
 
 
 def _on_dynamo(_: Any) -> None:
@@ -64,12 +64,10 @@ def _register_traceable(module: Any) -> None:
         if not is_compiling():
             after(optimizer)
 
-    _register(module, traceable_before, traceable_after)
+    _register(module, (traceable_before,), traceable_after)
 
 
-def _register(module: Any, *hooks_of_a_step: Any) -> None:
-    """Each before a step, the last one after it."""
-    *before, after = hooks_of_a_step
+def _register(module: Any, before: tuple[Any, ...], after: Any) -> None:
     _handles.extend(module.register_optimizer_step_pre_hook(hook) for hook in before)
     _handles.append(module.register_optimizer_step_post_hook(after))
 
