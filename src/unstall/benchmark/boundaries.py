@@ -97,9 +97,9 @@ def _covers(steps: Spans, forwards: Spans) -> bool:
 
 def _updates_by_hand(backwards: Spans, forwards: Spans) -> bool:
     """Whether a program without an optimizer trains, its weights bare tensors where it calls no model."""
-    if len(backwards) < 2 or not len(forwards):
+    if not len(forwards):
         return len(backwards) >= 2
-    return len(backwards) <= len(forwards) and _covers(backwards, forwards)
+    return 2 <= len(backwards) <= len(forwards) and _covers(backwards, forwards)
 
 
 def _after_update(updates: Spans, batches: Spans) -> Floats:

@@ -99,10 +99,11 @@ class TrialAccount:
         if os.getpid() != self.pid or trial.is_unseen():
             return
         self.register()
-        self.kept.given(batch, data)
-        _, digest = self._digest("batches", batch)
+        found = tensors(batch)
+        self.kept.given(found, data)
+        _, digest = self._digest("batches", found)
         if len(self.batches) < _MOST:
-            self.batches.append((rows(tuple(tensors(batch))), digest))
+            self.batches.append((rows(tuple(found)), digest))
 
     def ended(self, data: int) -> None:
         """A loader of ``data`` has given the main process all of it."""

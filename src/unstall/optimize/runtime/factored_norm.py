@@ -20,7 +20,7 @@ class _FactoredNorm:
         left, right = parts
         if left.shape[1] == 1:
             return left.flatten(1).norm(dim=1) * right.flatten(1).norm(dim=1)
-        return ((left @ left.mT) * (right @ right.mT)).sum((1, 2)).clamp_min(0).sqrt()
+        return cls._squares(left, right).sqrt()
 
     @classmethod
     def squares(cls, equation: str, left: Any, right: Any) -> Any:
@@ -28,9 +28,11 @@ class _FactoredNorm:
         parts = cls._parts(equation, left, right)
         if parts is None:
             return torch.einsum(equation, left, right).flatten(1).square().sum(1)
-        left, right = parts
-        if left.shape[1] == 1:
-            return left.square().sum((1, 2)) * right.square().sum((1, 2))
+        return cls._squares(*parts)
+
+    @staticmethod
+    def _squares(left: Any, right: Any) -> Any:
+        """Of what is summed over, each pair of places: the products of their overlaps on both sides."""
         return ((left @ left.mT) * (right @ right.mT)).sum((1, 2)).clamp_min(0)
 
     @staticmethod

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import libcst as cst
 from libcst.metadata import Assignment, BaseAssignment, ExpressionContext
@@ -100,29 +101,30 @@ def mutates(call: cst.Call) -> bool:
     return is_in_place(name) or bool(effect_of(name) & Effect.MUTATES) or keyword(call, "inplace") is not None
 
 
-def bound_before(
+def assigned(module: SourceModule, name: cst.CSTNode) -> cst.BaseExpression | None:
+    """The value of the plain assignment that a name is the only target of; None where it is none."""
+    target = module.parent(name)
+    above = module.parent(target) if isinstance(target, cst.AssignTarget) else None
+    return above.value if isinstance(above, cst.Assign) and len(above.targets) == 1 else None
+
+
+def bound_just_before(
     module: SourceModule, node: cst.BaseExpression
 ) -> tuple[cst.BaseExpression, cst.SimpleStatementLine | None]:
     """What a name stands for that the statement before binds, for this use alone, and the statement; else itself.
 
     A statement with a comment above is none of these: who takes it away takes the comment.
     """
-    if not isinstance(node, cst.Name):
+    function = module.enclosing(node, cst.FunctionDef)
+    uses = module.uses(node.value, function) if isinstance(node, cst.Name) and function is not None else []
+    value = assigned(module, uses[0]) if len(uses) == 2 else None
+    if value is None:
         return node, None
-    here = module.statement(node)
-    block = module.parent(here)
-    body = getattr(block, "body", ())
-    place = next((at for at, line in enumerate(body) if line is here), 0)
-    before = body[place - 1] if place else None
-    if not isinstance(here, cst.SimpleStatementLine) or not isinstance(before, cst.SimpleStatementLine):
+    here, line = module.statement(node), module.statement(uses[0])
+    follows = (line, here) in pairwise(getattr(module.parent(here), "body", ()))
+    if not isinstance(here, cst.SimpleStatementLine) or not isinstance(line, cst.SimpleStatementLine):
         return node, None
-    if len(before.body) != 1 or not isinstance(before.body[0], cst.Assign) or len(before.body[0].targets) != 1:
-        return node, None
-    target, function = before.body[0].targets[0].target, module.enclosing(node, cst.FunctionDef)
-    is_it = isinstance(target, cst.Name) and target.value == node.value
-    if not is_it or function is None or len(module.uses(node.value, function)) != 2 or before.leading_lines:
-        return node, None
-    return before.body[0].value, before
+    return (value, line) if follows and len(line.body) == 1 and not line.leading_lines else (node, None)
 
 
 # ------------------------------------------------------------------ lists that stay as they are

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from unstall.optimize.source.bindings import bound_before
+from unstall.optimize.source.bindings import bound_just_before
 from unstall.optimize.source.edit import keyword
 from unstall.optimize.source.handed_calls import calls_in
 from unstall.optimize.source.module import SourceModule
@@ -26,7 +26,7 @@ def contractions(module: SourceModule, part: cst.FunctionDef | cst.Module) -> It
         summed = _summed(module, call)
         if summed is None:
             continue
-        product, named = bound_before(module, summed)
+        product, named = bound_just_before(module, summed)
         written = _written(module, call, product)
         if written:
             yield ProductUse(call, product, named, written)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from unstall.optimize.source.bindings import bound_before
+from unstall.optimize.source.bindings import bound_just_before
 from unstall.optimize.source.edit import keyword
 from unstall.optimize.source.handed_calls import calls_in
 from unstall.optimize.source.module import SourceModule, number_of
@@ -32,7 +32,7 @@ def product_norms(module: SourceModule, part: cst.FunctionDef | cst.Module) -> I
             continue
         operand, what, dims = normed
         whole, is_flat = _unflattened(operand)
-        product, named = bound_before(module, whole)
+        product, named = bound_just_before(module, whole)
         equation = equation_of(module, product, 2)
         rank = len(equation.partition("->")[2])
         if not isinstance(product, cst.Call) or not is_of_examples(equation):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import libcst as cst
 from libcst.metadata import ExpressionContext
 
+from unstall.optimize.source.bindings import assigned
 from unstall.optimize.source.edit import Edit, both, edited, keyword, preceded_by, put, statement
 from unstall.optimize.source.module import SourceModule, dotted, is_reference, number_of, root
 from unstall.optimize.source.names import fresh_name
@@ -127,7 +128,7 @@ def _flattened(node: cst.BaseExpression) -> cst.BaseExpression | None:
 
 def _layers(module: SourceModule, loss: cst.Call, made: cst.BaseExpression) -> cst.Call | None:
     """The call whose result is used for a loss and nothing else; None where there is none with one argument."""
-    here: cst.CSTNode | None = module.statement(loss)
+    here = module.statement(loss)
     if isinstance(made, cst.Name):
         bound = _bound_for(module, made, loss)
         if bound is None:
@@ -149,25 +150,16 @@ def _bound_for(
     within = module.inside(loss.args[0])
     if len(bound) != 1 or any(node not in within for node in uses if node is not bound[0]):
         return None
-    line = module.statement(bound[0])
-    if not isinstance(line, cst.SimpleStatementLine) or module.parent(line) is not module.parent(
-        module.statement(loss)
-    ):
+    value, line = assigned(module, bound[0]), module.statement(bound[0])
+    if value is None or not isinstance(line, cst.SimpleStatementLine) or len(line.body) > 1:
         return None
-    part = line.body[0]
-    is_plain = isinstance(part, cst.Assign) and [target.target for target in part.targets] == bound
-    return (part.value, line) if is_plain and len(line.body) == 1 and isinstance(part, cst.Assign) else None
+    return (value, line) if module.parent(line) is module.parent(module.statement(loss)) else None
 
 
 def _stay(module: SourceModule, labels: cst.BaseExpression, layers: cst.Call, loss: cst.Call) -> bool:
-    """Whether labels are there before layers are called, and the same from then until the loss."""
-    function = module.enclosing(loss, cst.FunctionDef)
-    name, first, last = root(labels), module.first_line(layers), module.last_line(loss)
-    stored = [
-        module.first_line(node)
-        for node in module.uses(name, function)
-        if module.context(node) is ExpressionContext.STORE
-    ]
-    parameters = module.inside(function.params) if function is not None else []
-    is_given = any(isinstance(node, cst.Param) and node.name.value == name for node in parameters)
-    return (is_given or any(line < first for line in stored)) and not any(first <= line <= last for line in stored)
+    """Whether labels are the same when layers are called as at the loss, which is in the same block."""
+    first, last = module.first_line(layers), module.last_line(loss)
+    return not any(
+        module.context(node) is ExpressionContext.STORE and first <= module.first_line(node) <= last
+        for node in module.uses(root(labels), module.enclosing(loss, cst.FunctionDef))
+    )

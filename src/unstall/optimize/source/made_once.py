@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 from libcst.metadata import Assignment, ImportAssignment
 
-from unstall.optimize.source.bindings import may_change_in_place
+from unstall.optimize.source.bindings import assigned, may_change_in_place
 from unstall.optimize.source.edit import apply_edits, edited, put, statement
 from unstall.optimize.source.effects import Effect, effect_of
 from unstall.optimize.source.errors import AnalysisRefused
@@ -131,7 +131,9 @@ def _is_fixed_name(module: SourceModule, made: Made, node: cst.Name | cst.Attrib
     if rest or not isinstance(node, cst.Name):
         return False
     bindings = module.bindings(node)
-    value = _assigned(module, bindings[0]) if len(bindings) == 1 else None
+    binding = bindings[0] if len(bindings) == 1 else None
+    bound = binding.node if isinstance(binding, Assignment) else None
+    value = assigned(module, bound) if isinstance(bound, cst.Name) else None
     if value is None or _is_later(module, value, made):
         return False
     if bindings[0].scope is module.global_scope:
@@ -147,15 +149,6 @@ def _first_parameter(module: SourceModule, function: cst.FunctionDef) -> str:
     parameters = function.params.params
     is_method = isinstance(module.enclosing(function, cst.ClassDef, cst.FunctionDef), cst.ClassDef)
     return parameters[0].name.value if is_method and parameters and not function.decorators else ""
-
-
-def _assigned(module: SourceModule, binding: object) -> cst.BaseExpression | None:
-    """The value of a plain assignment to one name."""
-    if not isinstance(binding, Assignment) or not isinstance(binding.node, cst.Name):
-        return None
-    target = module.parent(binding.node)
-    above = module.parent(target) if isinstance(target, cst.AssignTarget) else None
-    return above.value if isinstance(above, cst.Assign) and len(above.targets) == 1 else None
 
 
 def _is_later(module: SourceModule, value: cst.BaseExpression, made: Made) -> bool:

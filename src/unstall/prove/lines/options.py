@@ -18,13 +18,14 @@ def first(sides: Sides, lines: Mapping[str, Sequence[int]]) -> str | None:
     ``lines``: the changed lines of each file.
     """
     sources = list(of_change(sides, lines))
-    read = set().union(*(_read(source.after) for source in sources))
-    if "vars" in read:  # all of them at once
+    after = set().union(*(_read(source.after) for source in sources))
+    dropped = set().union(*(_read(source.before) for source in sources)) - after
+    if "vars" in after:  # all of them at once
         return None
     for source in sources:
         taken = dict(_declared(source.before))
         for name, (option, line) in _declared(source.after):
-            if name in taken and name not in read and any(name in _read(other.before) for other in sources):
+            if name in taken and name in dropped:
                 return (
                     f"it no longer looks at its option {option} ({source.place(line)}): with another it does the same"
                 )
