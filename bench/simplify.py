@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
 import statistics
 import subprocess
 import sys
@@ -26,7 +25,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from accuracy import ROOT, command, load_cases, rate
+from accuracy import ROOT, command, load_cases, rate, with_shared
 from freed import log_ratios, ratio, stubbable
 from machine import describe, other_sittings, version
 
@@ -188,7 +187,7 @@ def fixed(case: Any, options: argparse.Namespace) -> float | None:
 
 def run(words: Sequence[str], folder: str) -> subprocess.CompletedProcess[str]:
     """A command in a folder of its own."""
-    return subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=600, env=dict(os.environ))
+    return subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=600, env=with_shared())
 
 
 def number(value: float | None) -> str:

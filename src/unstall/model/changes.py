@@ -12,6 +12,7 @@ from unstall.model import thresholds
 from unstall.model.function_shares import DATA, Key
 from unstall.model.pipeline_model import MODEL, Pipeline
 from unstall.model.team_stalls import with_fewer_stalls
+from unstall.model.warm_caches import with_warm_caches
 
 _ALIASES = {
     "callbacks": "callback",
@@ -92,7 +93,7 @@ def _factor(text: str, value: str) -> float:
 def apply(pipeline: Pipeline, changes: Changes) -> Pipeline:
     """The pipeline after the changes. Raises ChangeError for one that the recorded program has no place for."""
     changed = _settings(_scale(pipeline, changes.scales), changes)
-    pipeline = with_fewer_stalls(pipeline, changed)
+    pipeline = with_warm_caches(pipeline, with_fewer_stalls(pipeline, changed))
     if changes.threads is not None and changes.threads != pipeline.threads:
         pipeline = _threads(pipeline, changes.threads)
     for name in changes.aside:

@@ -35,6 +35,10 @@ MOST_IN_FLIGHT: Annotated[int, "batches", "left out at the beginning, while the 
 NUDGE: Annotated[Share, "by which a component is made longer and shorter to see its elasticity"] = 0.01
 ERROR: Annotated[float, "in logarithms", "for any change"] = 0.06
 ERROR_OF_CHANGE: Annotated[float, "in logarithms", "for each e-fold that the step changes by"] = 0.12
+WARMS: Annotated[float, "in logarithms", "faster, for each e-fold that the main thread's work shrinks by"] = 0.1
+MOST_WARMED_S: Annotated[Seconds, "of a step, that warm caches save: the most that was seen with a cached loader"] = (
+    5e-3
+)
 FULL: Annotated[Share, "of the cores busy, from which on they are the bottleneck"] = 0.93
 
 # The survey of `what-if` without a question.
