@@ -1,6 +1,6 @@
 """Count FLOPs, operators and the bytes that these write in early cycles of the loop, and time the operators.
 
-FLOPs by the formulas of torch's own flop counter.
+FLOPs by the formulas of torch's own flop counter, and :mod:`unstall.child.recurrent_flops`.
 
 Runs in the user's process, between two calls of the same seam. Every operator is passed on as it is, nothing is
 decomposed, so results stay the same bit for bit.
@@ -13,7 +13,7 @@ import sys
 import time
 from typing import Any
 
-from unstall.child import handlers, op_times, reading
+from unstall.child import handlers, op_times, reading, recurrent_flops
 from unstall.child.recomputation import Call
 
 _DEVICES = ("CPU", "CUDA", "MPS", "XPU", "HPU", "PrivateUse1")
@@ -51,6 +51,12 @@ def _shape(value: Any) -> Any:
         return value
     shape = reading.shape(value)
     return value if shape is None else sys.modules["torch"].Size(shape)
+
+
+def _size(tensor: Any) -> Any:
+    """The shape of a tensor."""
+    shape = _shape(tensor)
+    return getattr(shape, "shape", shape)
 
 
 @functools.cache
@@ -188,7 +194,15 @@ def make_counter() -> Any:
                 named = {name: _shape(arg) for name, arg in kwargs.items()}
                 self.flops += int(formula(*shapes, **named, out_val=_shape(out)))
                 self.known += 1
-            elif any(word in func.overloadpacket.__name__ for word in _UNCOUNTED):
+            else:
+                self._count_without_formula(func.overloadpacket.__name__, args)
+
+        def _count_without_formula(self, name: str, args: Any) -> None:
+            recurrent = recurrent_flops.of_call(name, args, _size)
+            if recurrent is not None:
+                self.flops += recurrent
+                self.known += 1
+            elif any(word in name for word in _UNCOUNTED):
                 self.unknown += 1
 
         def next_cycle(self) -> None:
