@@ -1,4 +1,4 @@
-"""Options of the command line that the program looked at, and the changed one does not: it goes by what they are here.
+"""Options of the command line, and environment variables, that the program looked at and the changed one does not.
 
 A run has one value of each. What is written in their place is right for that one alone.
 """
@@ -8,8 +8,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping, Sequence
 
-from unstall.prove.lines.sources import called, of_change
+from unstall.prove.lines.sources import ChangedSource, called, of_change
 from unstall.prove.trees import Sides
+
+_PARAMETERS = ("option", "argument")
+"""What click declares as parameters of the decorated function; argparse and absl give attributes."""
+_Reading = tuple[type[ast.AST], str]
+"""An attribute or a name that is asked for."""
 
 
 def first(sides: Sides, lines: Mapping[str, Sequence[int]]) -> str | None:
@@ -18,41 +23,79 @@ def first(sides: Sides, lines: Mapping[str, Sequence[int]]) -> str | None:
     ``lines``: the changed lines of each file.
     """
     sources = list(of_change(sides, lines))
+    named = _first_option(sources) or _first_variable(sources)
+    return f"it no longer looks at {named}: with another it does the same" if named else None
+
+
+def _first_option(sources: Sequence[ChangedSource]) -> str | None:
     after = set().union(*(_read(source.after) for source in sources))
     dropped = set().union(*(_read(source.before) for source in sources)) - after
-    if "vars" in after:  # all of them at once
+    if (ast.Name, "vars") in after:  # all of them at once
         return None
     for source in sources:
         taken = dict(_declared(source.before))
-        for name, (option, line) in _declared(source.after):
-            if name in taken and name in dropped:
-                return (
-                    f"it no longer looks at its option {option} ({source.place(line)}): with another it does the same"
-                )
+        for reading, (option, line) in _declared(source.after):
+            if reading in taken and reading in dropped:
+                return f"its option {option} ({source.place(line)})"
     return None
 
 
-def _declared(tree: ast.AST) -> Iterator[tuple[str, tuple[str, int]]]:
-    """(attribute, (option, line)) of what a parser of the standard library is told of."""
+def _first_variable(sources: Sequence[ChangedSource]) -> str | None:
+    """One that is not even mentioned any more."""
+    words = {node.value for source in sources for node in ast.walk(source.after) if isinstance(node, ast.Constant)}
+    asked = (name for source in sources for name in _variables(source.before))
+    return next((f"the environment variable {name}" for name in asked if name not in words), None)
+
+
+def _declared(tree: ast.AST) -> Iterator[tuple[_Reading, tuple[str, int]]]:
+    """(how it is read, (option, line)) of what a parser is told of."""
     for node in ast.walk(tree):
-        if not isinstance(node, ast.Call) or called(node) != "add_argument":
+        if not isinstance(node, ast.Call) or not _declares(called(node)):
             continue
         words = [word.value for word in node.args if isinstance(word, ast.Constant) and isinstance(word.value, str)]
+        plain = [word for word in words if not word.startswith("-")]
         option = next((word for word in words if word.startswith("--")), words[0] if words else "")
         given = next((word.value for word in node.keywords if word.arg == "dest"), None)
-        name = given.value if isinstance(given, ast.Constant) else option.lstrip("-").replace("-", "_")
+        name = given.value if isinstance(given, ast.Constant) else (plain or [option])[0].lstrip("-").replace("-", "_")
         if option and isinstance(name, str):
-            yield name, (option, node.lineno)
+            yield (ast.Name if called(node) in _PARAMETERS else ast.Attribute, name), (option, node.lineno)
 
 
-def _read(tree: ast.AST) -> set[str]:
-    """The attributes that a source asks for, by name or with ``getattr``; ``vars`` where it takes all of them."""
-    names: set[str] = set()
+def _declares(name: str) -> bool:
+    return name in ("add_argument", *_PARAMETERS) or name.startswith("DEFINE_")
+
+
+def _read(tree: ast.AST) -> set[_Reading]:
+    """What a source asks for, by name or with ``getattr``."""
+    found: set[_Reading] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
-            names.add(node.attr)
+            found.add((ast.Attribute, node.attr))
         elif isinstance(node, ast.Call) and called(node) == "getattr":
-            names.update(str(word.value) for word in node.args[1:2] if isinstance(word, ast.Constant))
-        elif isinstance(node, ast.Name) and node.id == "vars":
-            names.add(node.id)
-    return names
+            found.update((ast.Attribute, str(word.value)) for word in node.args[1:2] if isinstance(word, ast.Constant))
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            found.add((ast.Name, node.id))
+    return found
+
+
+def _variables(tree: ast.AST) -> Iterator[str]:
+    """Names of the environment variables that a source reads."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and _of_environment(node.func):
+            asked = node.args[:1]
+        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and _is_environment(node.value):
+            asked = [node.slice]
+        else:
+            continue
+        yield from (str(word.value) for word in asked if isinstance(word, ast.Constant))
+
+
+def _of_environment(function: ast.expr) -> bool:
+    """Whether it is ``os.getenv`` or ``os.environ.get``."""
+    if isinstance(function, ast.Attribute) and function.attr == "get":
+        return _is_environment(function.value)
+    return getattr(function, "attr", getattr(function, "id", "")) == "getenv"
+
+
+def _is_environment(value: ast.expr) -> bool:
+    return getattr(value, "attr", getattr(value, "id", "")) == "environ"

@@ -1,4 +1,4 @@
-"""Options that a changed program no longer looks at."""
+"""Options and environment variables that a changed program no longer looks at."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def main(args):
 """
 
 
-def dropped(old, new):
-    after = BEFORE.replace(old, new)
-    assert after != BEFORE
-    sides = Sides({TRAIN: BEFORE.encode()}, {TRAIN: after.encode()})
+def dropped(old, new, before=BEFORE):
+    after = before.replace(old, new)
+    assert after != before
+    sides = Sides({TRAIN: before.encode()}, {TRAIN: after.encode()})
     return first(sides, changed_lines(sides))
 
 
@@ -62,6 +62,71 @@ def test_an_option_whose_value_is_written_in_is_named(old, new, option, line):
 )
 def test_one_that_is_looked_at_or_not_there_is_none(old, new):
     assert dropped(old, new) is None
+
+
+CLICK = """\
+import click
+from absl import flags
+
+FLAGS = flags.FLAGS
+flags.DEFINE_float("rate", 0.1, "how fast it learns")
+
+@click.command()
+@click.option("--batch-size", "-b", default=32)
+@click.argument("folder")
+@click.option("--layers", "depth", default=3)
+def main(batch_size, folder, depth):
+    fit(Net(depth), loader(folder, batch_size), FLAGS.rate)
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "option"),
+    [
+        ("batch_size), FLAGS", "32), FLAGS", "--batch-size (train.py:8)"),
+        ("loader(folder,", 'loader("data",', "folder (train.py:9)"),
+        ("Net(depth)", "Net(3)", "--layers (train.py:10)"),
+        ("FLAGS.rate)", "0.1)", "rate (train.py:5)"),
+    ],
+)
+def test_options_of_click_and_absl(old, new, option):
+    assert dropped(old, new, CLICK) == f"it no longer looks at its option {option}: with another it does the same"
+
+
+VARIABLES = """\
+import os
+from os import environ, getenv
+
+def main():
+    fit(os.environ["DATA"], int(os.environ.get("EPOCHS", "3")), float(getenv("RATE", 0.1)), environ["KIND"])
+    os.environ["OMP_NUM_THREADS"] = "1"
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "name"),
+    [
+        ('os.environ["DATA"]', '"data.csv"', "DATA"),
+        ('int(os.environ.get("EPOCHS", "3"))', "3", "EPOCHS"),
+        ('float(getenv("RATE", 0.1))', "0.1", "RATE"),
+        ('environ["KIND"]', '"tree"', "KIND"),
+    ],
+)
+def test_an_environment_variable_whose_value_is_written_in_is_named(old, new, name):
+    said = f"it no longer looks at the environment variable {name}: with another it does the same"
+    assert dropped(old, new, VARIABLES) == said
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('os.environ["DATA"]', 'path("DATA")'),
+        ('    os.environ["OMP_NUM_THREADS"] = "1"\n', ""),
+        ('os.environ["DATA"]', 'getenv("DATA")'),
+    ],
+)
+def test_one_that_is_mentioned_or_only_set_is_none(old, new):
+    assert dropped(old, new, VARIABLES) is None
 
 
 def test_an_option_that_another_changed_file_looks_at_is_none():
