@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import random
 import time
@@ -58,6 +59,12 @@ class Runs:
 
     def __post_init__(self) -> None:
         self.began = self.clock()
+
+    def over(self, sides: Sides) -> Runs:
+        """Runs of other sides, within the same budget."""
+        runs = copy.copy(self)
+        runs.sides = sides
+        return runs
 
     def original(self, plan: Mapping[str, Any]) -> WholeRun:
         """Run the original. Raises ProofEnded when the budget is spent, OriginalFailed where it does not end well."""

@@ -4,15 +4,17 @@ What the program then does is its own matter: an error, or other numbers. ``plan
 those that have such samples, the first is 0; one of each where it is null. ``plan["kind"]``: ``spoiled``, a text has a
 character more at its end, and numbers are none any more; ``cut``, it has one less; ``long`` and ``longest``, a text is
 there many times over; ``short``, its first word only; ``between``, the last whole number of it is a half more;
-``joined``, its most frequent sign is missing once; ``foreign``, such a sign is within a word, too, a letter of it is
-none of English, and a blank is two. It is an item in the middle of the first list, array or tensor that a dataset is
-made of, or, where none is, has when it is given to a loader; what it was is said in ``damaged.json``, for what is made
-of other data cannot be compared, and whether it has a text.
+``joined``, its most frequent sign is missing once; ``foreign``, such a sign is within a word, too, two letters of it
+are none of English, one of them none of Latin-1, and a blank is two; ``more``, what it has a list of, boxes say, is
+there several times. It is an item in the middle of the first list, array or tensor that a dataset is made of, or,
+where none is, has when it is given to a loader; what it was is said in ``damaged.json``, for what is made of other
+data cannot be compared, and whether it has a text.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -23,7 +25,8 @@ from unstall.child.trial import changed_data
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_TIMES, _MOST_TIMES = 16, 200
+_TIMES, _MOST_TIMES, _MORE_TIMES = 16, 200, 4
+_LETTERS = re.compile("[A-Za-z]{2}")
 
 
 def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
@@ -64,8 +67,8 @@ class DamagedData(changed_data.ChangedData):
 
     def _other(self, item: Any) -> Any:
         """An item that is damaged; itself where nobody knows how."""
-        if self.kind == "between":
-            return _with_half(item)
+        if self.kind in _OTHER_PARTS:
+            return _OTHER_PARTS[self.kind](item)
         if isinstance(item, str):
             return _OTHER_TEXTS[self.kind](item)
         if isinstance(item, os.PathLike):
@@ -97,10 +100,13 @@ def _joined(text: str) -> str:
 
 
 def _foreign(text: str) -> str:
-    """With its sign within a word, another alphabet's letter for its first, and its first blank twice."""
+    """With its sign within a word, others for its first two letters that are beside each other, and a blank twice."""
     text = _parted(text)
-    letter = next((character for character in text if character.isascii() and character.isalpha()), "")
-    return text.replace(letter, "É" if letter.isupper() else "é", 1).replace(" ", "  ", 1) if letter else text
+    pair = _LETTERS.search(text)
+    if pair is None:
+        return text
+    others = "".join(other.upper() if letter.isupper() else other for letter, other in zip(pair[0], "éł"))
+    return (text[: pair.start()] + others + text[pair.end() :]).replace(" ", "  ", 1)
 
 
 def _signs(text: str) -> list[int]:
@@ -133,6 +139,24 @@ def _with_half(item: Any) -> Any:
                 parts[number] = changed
                 return type(item)(parts)
     return item
+
+
+def _with_more(item: Any) -> Any:
+    """With the first list of containers in it several times as long; itself where there is none."""
+    if type(item) not in (list, tuple):
+        return item
+    for number, part in enumerate(item):
+        changed = part * _MORE_TIMES if _is_list_of_parts(part) else _with_more(part)
+        if changed is not part:
+            return type(item)([*item[:number], changed, *item[number + 1 :]])
+    return item
+
+
+def _is_list_of_parts(part: Any) -> bool:
+    return type(part) is list and bool(part) and all(type(each) in (list, tuple, dict) for each in part)
+
+
+_OTHER_PARTS: dict[str, Callable[[Any], Any]] = {"between": _with_half, "more": _with_more}
 
 
 def _has_numbers(value: Any) -> bool:

@@ -1,6 +1,8 @@
 """Let what the main process loads be loaded by a process of its own, as somebody will who has more cores.
 
-A dataset that has started threads has none of them there, and what it is told later it never hears.
+A dataset that has started threads has none of them there, and what it is told later it never hears. With
+``plan["start"]``, a method of ``multiprocessing``, the process is no fork, as on other systems: there a dataset is what
+is left of it in a pickle.
 """
 
 from __future__ import annotations
@@ -15,8 +17,11 @@ def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
     """The loaders of torch. ``plan["workers"]``: processes in place of none."""
     if trial.is_helper():
         return []
-    return [("torch.utils.data.dataloader", lambda module: _load_beside(module, int(plan["workers"])))]
+    settings = {"num_workers": int(plan["workers"])}
+    if "start" in plan:  # they take seconds to start: once is enough
+        settings |= {"multiprocessing_context": plan["start"], "persistent_workers": True}
+    return [("torch.utils.data.dataloader", lambda module: _load_beside(module, settings))]
 
 
-def _load_beside(module: Any, workers: int) -> None:
-    override(module, {"num_workers": workers}, lambda arguments: not arguments.get("num_workers"))
+def _load_beside(module: Any, settings: dict[str, Any]) -> None:
+    override(module, settings, lambda arguments: not arguments.get("num_workers"))

@@ -1,8 +1,9 @@
 """Let there be far more samples than ever, in epochs as long as ever: numbers that count them are far larger then.
 
 The list that a dataset is made of, and others as long, are there over and over, and samplers take as many samples in
-an epoch as before, of all. A program that takes far more memory for it is ended, and ``damaged.json`` says so; else it
-says what was in the middle of the list.
+an epoch as before, of all. Or, with ``plan["times"]``, they are there so many times, and epochs are longer too. A
+program that takes far more memory for it is ended, and ``damaged.json`` says so; else it says what was in the middle of
+the list.
 """
 
 from __future__ import annotations
@@ -24,22 +25,30 @@ def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
     """What datasets are made of, just before they are, and the samplers."""
     if trial.is_helper():
         return []
-    data = ManyData(0, folder)
-    return [
-        ("torch.utils.data.dataset", lambda module: changed_data.before_datasets(module, data)),
-        ("torch.utils.data.sampler", lambda module: shorter.end_after(module, data.usual_length)),
+    times = plan.get("times")
+    data = ManyData(0, folder, times)
+    hooks: list[tuple[str, Any]] = [
+        ("torch.utils.data.dataset", lambda module: changed_data.before_datasets(module, data))
     ]
+    if times is None:
+        hooks.append(("torch.utils.data.sampler", lambda module: shorter.end_after(module, data.usual_length)))
+    return hooks
 
 
 class ManyData(changed_data.ChangedData):
     """The samples of the first dataset that is made of a list."""
 
-    usual, times = 0, 1
-    """How long its list was, and how many times as long it is."""
+    usual = 0
+    """How long its list was."""
+
+    def __init__(self, left: int, folder: str, times: int | None):
+        """``times``: how many times as long it is to be; None for as many as it takes."""
+        super().__init__(left, folder)
+        self.times = times
 
     def usual_length(self, length: int) -> int:
         """Of an epoch of so many samples, if these are of the data that are many."""
-        return length // self.times if length > 2 * self.usual else length
+        return length // self.times if self.times and length > 2 * self.usual else length
 
     def is_meant(self, value: Any) -> bool:
         """Whether it is a list, and not long already."""
@@ -47,7 +56,7 @@ class ManyData(changed_data.ChangedData):
 
     def change(self, value: list[Any], values: list[Any]) -> None:
         """Lengthen it, and all that are as long: a label for each text."""
-        self.usual, self.times = len(value), -(-_WANTED // len(value))
+        self.usual, self.times = len(value), self.times or -(-_WANTED // len(value))
         item = value[self.usual // 2]
         self.say(item, is_text=changed_data.has_text(item))
         alike = {id(each): each for each in values if isinstance(each, list) and len(each) == self.usual}

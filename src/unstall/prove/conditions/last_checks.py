@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from unstall.prove import thresholds
 from unstall.prove.comparing import Comparer
-from unstall.prove.conditions import ahead, colliding, damaged, diverged, elsewhere, faults, loading, repeated, stress
+from unstall.prove.conditions import (
+    ahead,
+    colliding,
+    constants,
+    damaged,
+    diverged,
+    elsewhere,
+    faults,
+    loading,
+    repeated,
+    spawning,
+    stress,
+)
 from unstall.prove.left_behind.effects import Effects, EffectsComparison
 from unstall.prove.lines.reached import changed_lines
 from unstall.prove.runner import WholeRun
 from unstall.prove.runs import OriginalFailed, ProofEnded, Runs, reseeded
 from unstall.prove.timing import ProofPair
-from unstall.prove.trees import Files
+from unstall.prove.trees import Files, Sides
 from unstall.records.proof import Difference
 
 _Compare = Callable[[Mapping[str, Any], Effects, Effects], Difference | None]
@@ -168,8 +180,16 @@ class LastChecks:
         if colliding.goes_by_checksums(sides, changed_lines(sides)):
             self._compare_under(colliding.PLAN, colliding.WHERE)
         if self.watched and damaged.has_loader(self.watched[0].original):
-            for condition in (ahead, loading):
+            for condition in (ahead, loading, spawning):
                 self._compare_under(condition.PLAN, condition.WHERE)
+        others = constants.other_constants(sides, changed_lines(sides))
+        if others is not None:
+            self._over(others.sides)._compare_under({}, others.where)
+
+    def _over(self, sides: Sides) -> LastChecks:
+        """The same of these sides."""
+        runs = self.runs.over(sides)
+        return replace(self, runs=runs, comparer=replace(self.comparer, runs=runs))
 
     def _compare_under(self, plan: Mapping[str, Any], where: str) -> None:
         """Raise ProofEnded where the changed program does not do the same under a plan that the original bears."""

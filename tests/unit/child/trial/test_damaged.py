@@ -72,8 +72,8 @@ def test_a_row_of_numbers_is_none_any_more(tmp_path, value):
         ("joined", "a/O the/DET 1,5/NUM", "a/O theDET 1,5/NUM"),
         ("short", "a/O the/DET 1,5/NUM", "a/O"),
         ("cut", "a/O the/DET 1,5/NUM", "a/O the/DET 1,5/NU"),
-        ("foreign", "7 The cat sat", "7  Éhe cat sat"),
-        ("foreign", "a/O the/DET 1,5/NUM", "é/O  t/he/DET 1,5/NUM"),
+        ("foreign", "7 The cat sat", "7  Éłe cat sat"),
+        ("foreign", "a/O the/DET 1,5/NUM", "a/O  t/éł/DET 1,5/NUM"),
     ],
 )
 def test_a_text_is_other_than_it_usually_is(tmp_path, kind, text, wanted):
@@ -82,6 +82,23 @@ def test_a_text_is_other_than_it_usually_is(tmp_path, kind, text, wanted):
     assert value[4] == (0, wanted) and value[3] == (0, text)
     assert damaged(tmp_path, ["7"] * 9, kind) == (kind == "cut")
     assert not damaged(tmp_path, [1.5] * 9, kind)
+
+
+@pytest.mark.parametrize(
+    ("item", "wanted"),
+    [
+        (("a picture", [(0, 1, 2), (1, 3, 4)]), ("a picture", [(0, 1, 2), (1, 3, 4)] * 4)),
+        ([1, ([[0.5]],)], [1, ([[0.5]] * 4,)]),
+        ({"boxes": [(1, 2)]}, None),
+        (("words", [1, 2]), None),
+        (("no boxes", []), None),
+        ("text", None),
+    ],
+)
+def test_a_sample_has_more_parts_than_usual(tmp_path, item, wanted):
+    value = [item] * 9
+    assert damaged(tmp_path, value, "more") == (wanted is not None)
+    assert value[4] == (wanted or item) and value[3] == item
 
 
 def test_items_are_damaged_at_their_first_text(tmp_path):

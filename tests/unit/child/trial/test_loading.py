@@ -47,3 +47,39 @@ def test_what_the_main_process_loads_is_loaded_beside_it(tmp_path, plan):
         f"[{', '.join(f'[{index}, {beside}]' for index in range(3))}]",
         "[3, 2, 3, 2]",
     ], done.stderr
+
+
+NO_FORK = """
+    import threading
+    from torch.utils.data import DataLoader
+
+    class Rows:
+        def __init__(self):
+            self.numbers, self.length = {2: "kept"}, 3
+
+        def __len__(self):
+            return self.length
+
+        def __getitem__(self, index):
+            return self.numbers.get(index, "none")
+
+        def __getstate__(self):
+            return {**self.__dict__, "numbers": {}}
+
+    if __name__ == "__main__":
+        loader = DataLoader(Rows(), batch_size=3)
+        print([batch for _ in range(2) for batch in loader])
+        rows = Rows()
+        rows.lock = threading.Lock()
+        print([batch for batch in DataLoader(rows, batch_size=3)])
+"""
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+def test_a_worker_that_is_no_fork_has_what_is_left_of_a_dataset_in_a_pickle(tmp_path, start):
+    done, _ = run_under({"loading": {"workers": 1, "start": start}}, NO_FORK, tmp_path)
+    kept = "none" if start == "spawn" else "kept"
+    batch = ["none", "none", kept]
+    assert done.stdout.splitlines()[0] == str([batch, batch]), done.stderr
+    assert bool(done.returncode) == (start == "spawn"), "a lock cannot be pickled"

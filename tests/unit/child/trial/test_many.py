@@ -39,6 +39,12 @@ def test_far_more_samples_make_epochs_as_long_as_ever(tmp_path):
 
 
 @pytest.mark.timeout(240)
+def test_epochs_are_so_many_times_as_long(tmp_path):
+    done, _ = run_under({"many": {"times": 3}}, MANY, tmp_path)
+    assert done.stdout.splitlines() == ["30 30 8 False 3 7", "True"], done.stderr
+
+
+@pytest.mark.timeout(240)
 def test_a_program_that_takes_far_more_memory_for_them_is_ended(tmp_path):
     greedy = MANY + "    held = [b'x' * (1 << 20) for _ in range(4000)]\n    print('held')\n"
     done, folder = run_under({"many": {}}, greedy, tmp_path)

@@ -141,7 +141,7 @@ def test_what_a_change_does_with_a_sample_that_is_another(original, changed, rea
 )
 def test_far_more_samples_must_be_the_same_to_both_if_the_change_can_take_them(given, verdict, known):
     def changed(plan):
-        is_it = "many" in plan
+        is_it = plan.get("many") == {}
         return reading(plan, seconds=5.0, **(given if is_it else {}))
 
     proof, _ = prove(reading, changed)
@@ -209,6 +209,54 @@ def test_a_loader_worker_must_be_able_to_make_what_the_main_process_does(origina
     proof, _ = prove(partial(loading, original), lambda plan: replace(loading(changed, plan), seconds=5.0))
     assert proof.verdict == ("inconclusive" if reason else "proven")
     assert reason in proof.reason and (not reason or proof.reason.endswith("where a loader worker makes the batches"))
+
+
+@pytest.mark.parametrize(
+    ("original", "changed", "verdict"), [(0, 1, "inconclusive"), (1, 1, "proven"), (0, 0, "proven")]
+)
+def test_a_loader_worker_that_is_no_fork_must_be_able_to_do_so_too(original, changed, verdict):
+    def loading(status, plan):
+        is_it = plan.get("loading", {}).get("start") == "spawn"
+        return seeded(plan, status=status) if is_it else reading(plan)
+
+    proof, _ = prove(partial(loading, original), lambda plan: replace(loading(changed, plan), seconds=5.0))
+    assert proof.verdict == verdict
+    assert verdict == "proven" or proof.reason.endswith("where a loader worker that is no fork makes the batches")
+
+
+class OtherConstants(MadeUp):
+    """The plan says whether the files have other constants."""
+
+    def run(self, files, plan, **given):
+        before, plan = self.before, {**plan, "least": float(files[TRAIN].split()[2])}
+        self.before = files[TRAIN] if b"a = LEAST\n" in files[TRAIN] else b""
+        try:
+            return super().run(files, plan, **given)
+        finally:
+            self.before = before
+
+
+@pytest.mark.parametrize(
+    ("original", "changed", "verdict"),
+    [
+        ({}, {"output": "loss 0.7\n"}, "inconclusive"),
+        ({"fails": True}, {}, "proven"),
+        ({"output": "loss 0.7\n"}, {"output": "loss 0.7\n"}, "proven"),
+    ],
+)
+def test_both_do_the_same_with_other_constants(original, changed, verdict):
+    def setting(given, plan, seconds):
+        run = reading(plan, seconds=seconds)
+        return run if plan["least"] == 0.5 else reading({**plan, "damaged": {}}, seconds=seconds, **given)
+
+    sides = Sides({TRAIN: b"LEAST = 0.5\na = LEAST\n"}, {TRAIN: b"LEAST = 0.5\na = 0.0 + LEAST\n"})
+    runs = OtherConstants(
+        partial(setting, original, seconds=10.0), partial(setting, changed, seconds=5.0), sides
+    )
+    proof = Judge(runs, sides, ProofOptions(), clock=lambda: runs.spent_s).prove()
+    assert proof.verdict == verdict
+    assert verdict == "proven" or proof.reason.endswith(" with LEAST 0.6 times as large")
+    assert any(plan["least"] == 0.3 for plan in runs.plans)
 
 
 def summed(plan, **given):

@@ -1,0 +1,81 @@
+"""Whether the changed program does the same where constants of its files are others, as somebody may set them.
+
+A run has one value of each. A short cut that is right for that one alone is wrong for who tries another.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from unstall.prove import thresholds
+from unstall.prove.lines.sources import of_change
+from unstall.prove.trees import Sides, content_of
+
+
+class OtherConstants(NamedTuple):
+    """Both sides with other constants."""
+
+    sides: Sides
+    where: str
+    """In words that follow what happens."""
+
+
+def other_constants(sides: Sides, lines: Mapping[str, Sequence[int]]) -> OtherConstants | None:
+    """Both sides with each number smaller that a file of the change names in capitals and asks for; None without any.
+
+    Only those that both have alike. ``lines``: the changed lines of each file.
+    """
+    named: dict[str, set[str]] = {}
+    for source in of_change(sides, lines):
+        before, after = (dict(_constants(tree)) for tree in (source.before, source.after))
+        asked = {node.id for node in ast.walk(source.before) if isinstance(node, ast.Name) and _is_load(node)}
+        alike = {name for name in asked & before.keys() & after.keys() if _value(before[name]) == _value(after[name])}
+        if alike:
+            named[source.path] = alike
+    if not named:
+        return None
+    original, changed = (
+        {**files, **{Path(path): _smaller(content_of(files, path), names) for path, names in named.items()}}
+        for files in (sides.original, sides.changed)
+    )
+    names = sorted(set().union(*named.values()))
+    where = f" with {', '.join(names)} {float(thresholds.CONSTANT):g} times as large"
+    return OtherConstants(Sides(original, changed, sides.label), where)
+
+
+def _smaller(content: bytes, names: set[str]) -> bytes:
+    """A source in which the numbers of these names are smaller."""
+    lines = content.splitlines(keepends=True)
+    numbers = [number for name, number in _constants(ast.parse(content)) if name in names]
+    for number in reversed(numbers):  # from the last one: those before it stay at their places
+        line = lines[number.lineno - 1]
+        value = repr(_value(number) * float(thresholds.CONSTANT)).encode()
+        lines[number.lineno - 1] = line[: number.col_offset] + value + line[number.end_col_offset :]
+    return b"".join(lines)
+
+
+def _constants(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+    """Names in capitals to which the module gives a number with a point, each with that."""
+    for node in tree.body:
+        if not isinstance(node, ast.Assign) or len(node.targets) != 1:
+            continue
+        target, value = node.targets[0], node.value
+        pairs = [(target, value)]
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+            pairs = [*zip(target.elts, value.elts)]
+        for name, number in pairs:
+            if isinstance(name, ast.Name) and name.id.isupper() and _value(number):
+                yield name.id, number
+
+
+def _value(node: ast.expr) -> float:
+    """0 of what is no such number."""
+    value = node.value if isinstance(node, ast.Constant) else None
+    return value if isinstance(value, float) else 0.0
+
+
+def _is_load(node: ast.Name) -> bool:
+    return isinstance(node.ctx, ast.Load)
