@@ -166,6 +166,7 @@ FACTORING_SAVES: Annotated[
     Share, "of the products' time: as many numbers as both sides have are read, and none kept"
 ] = 0.9
 HOISTING_SAVES: Annotated[Share, "of what is computed again: all of it, where that loop is where it is"] = 0.8
+UNREAD_SAVES: Annotated[Share, "of the calls' time: all but those whose results are read, one for each loop"] = 0.98
 LISTED_ITEMS_SAVE: Annotated[Share, "of these lines: an item of a list takes a fiftieth of one of a tensor"] = 0.7
 MADE_ONCE_SAVES: Annotated[Share, "of the time to make it: all but the first time"] = 0.98
 JOINING_ONCE_SAVES: Annotated[Share, "of the time to join: of n pieces, n are copied once, and not n² / 2"] = 0.97

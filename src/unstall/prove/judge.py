@@ -38,7 +38,7 @@ from unstall.prove.trees import Sides
 from unstall.records.proof import Proof, ProofRatio
 
 _RUNS_WATCHED_LATER = 4  # as they are, and under other seeds
-_RUNS_AT_THE_END = 29  # 12 halves that end early, 4 that lack room, 8 to 14 with other data, and 8 others
+_RUNS_AT_THE_END = 39  # 12 halves that end early, 4 that lack room, 10 to 20 with other data, and 12 others
 _NOTHING_SEEN = "neither losses nor outputs of models were seen: what it leaves behind is compared alone"
 _FIXED_SEEDS = "the program's seeds cannot be changed from outside: it was compared under its own alone"
 _DRAWS_OTHERWISE = "random numbers are drawn as the program draws them: not sample by sample, as one side does not"

@@ -250,9 +250,7 @@ def test_both_do_the_same_with_other_constants(original, changed, verdict):
         return run if plan["least"] == 0.5 else reading({**plan, "damaged": {}}, seconds=seconds, **given)
 
     sides = Sides({TRAIN: b"LEAST = 0.5\na = LEAST\n"}, {TRAIN: b"LEAST = 0.5\na = 0.0 + LEAST\n"})
-    runs = OtherConstants(
-        partial(setting, original, seconds=10.0), partial(setting, changed, seconds=5.0), sides
-    )
+    runs = OtherConstants(partial(setting, original, seconds=10.0), partial(setting, changed, seconds=5.0), sides)
     proof = Judge(runs, sides, ProofOptions(), clock=lambda: runs.spent_s).prove()
     assert proof.verdict == verdict
     assert verdict == "proven" or proof.reason.endswith(" with LEAST 0.6 times as large")
