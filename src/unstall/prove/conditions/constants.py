@@ -42,7 +42,7 @@ def other_constants(sides: Sides, lines: Mapping[str, Sequence[int]]) -> OtherCo
         for files in (sides.original, sides.changed)
     )
     names = sorted(set().union(*named.values()))
-    where = f" with {', '.join(names)} {float(thresholds.CONSTANT):g} times as large"
+    where = f" with {', '.join(names)} {thresholds.CONSTANT:.2g} times as large"
     return OtherConstants(Sides(original, changed, sides.label), where)
 
 

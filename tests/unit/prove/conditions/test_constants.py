@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from unstall.prove import thresholds
 from unstall.prove.conditions.constants import other_constants
 from unstall.prove.lines.reached import changed_lines
 from unstall.prove.trees import Sides
@@ -31,8 +32,11 @@ def others(after, before=BEFORE):
 def test_numbers_named_in_capitals_are_smaller_on_both_sides():
     assert others(BEFORE.replace("for score in", "for score")) is None, "it is no Python"
     found = others(BEFORE.replace("É * score", "score * É"))
-    assert found.where == " with LEAST, MOST, RATE, É 0.6 times as large"
-    head = "LEAST, MOST, É = 0.3, 0.27, 1.2\nRATE = 0.006\nUNUSED = 0.25\nCOUNT, NONE, lower = 3, 0.0, 0.5\n"
+    assert found.where == " with LEAST, MOST, RATE, É 0.62 times as large"
+    least, most, other, rate = (number * thresholds.CONSTANT for number in (0.5, 0.45, 2.0, 1e-2))
+    head = (
+        f"LEAST, MOST, É = {least}, {most}, {other}\nRATE = {rate}\nUNUSED = 0.25\nCOUNT, NONE, lower = 3, 0.0, 0.5\n"
+    )
     for files in (found.sides.original, found.sides.changed):
         assert files[METRICS].decode().startswith(head)
     assert (
@@ -49,7 +53,7 @@ def test_numbers_named_in_capitals_are_smaller_on_both_sides():
     ],
 )
 def test_only_those_that_both_have_alike(old, new, names):
-    assert others(BEFORE.replace(old, new)).where == f" with {names} 0.6 times as large"
+    assert others(BEFORE.replace(old, new)).where == f" with {names} 0.62 times as large"
 
 
 def test_files_without_any_are_left():

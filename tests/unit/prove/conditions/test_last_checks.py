@@ -253,8 +253,8 @@ def test_both_do_the_same_with_other_constants(original, changed, verdict):
     runs = OtherConstants(partial(setting, original, seconds=10.0), partial(setting, changed, seconds=5.0), sides)
     proof = Judge(runs, sides, ProofOptions(), clock=lambda: runs.spent_s).prove()
     assert proof.verdict == verdict
-    assert verdict == "proven" or proof.reason.endswith(" with LEAST 0.6 times as large")
-    assert any(plan["least"] == 0.3 for plan in runs.plans)
+    assert verdict == "proven" or proof.reason.endswith(" with LEAST 0.62 times as large")
+    assert any(plan["least"] < 0.5 for plan in runs.plans)
 
 
 def summed(plan, **given):
