@@ -11,6 +11,16 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+_TIMES = {
+    "mkldnn_rnn_layer": 1,
+    "mkldnn_rnn_layer_backward": 2,
+    "_cudnn_rnn": 1,
+    "_cudnn_rnn_backward": 2,
+    "miopen_rnn": 1,
+    "miopen_rnn_backward": 2,
+}
+"""How many products with each matrix an operator computes."""
+
 
 def of_call(name: str, args: Sequence[Any], shape: Callable[[Any], Any]) -> int | None:
     """What a call of the operator takes; None for another operator.
@@ -23,17 +33,6 @@ def of_call(name: str, args: Sequence[Any], shape: Callable[[Any], Any]) -> int 
     features = tuple(shape(args[0]))
     positions = math.prod(features[:-1])
     return 2 * times * positions * sum(map(math.prod, _matrices(args, shape)))
-
-
-_TIMES = {
-    "mkldnn_rnn_layer": 1,
-    "mkldnn_rnn_layer_backward": 2,
-    "_cudnn_rnn": 1,
-    "_cudnn_rnn_backward": 2,
-    "miopen_rnn": 1,
-    "miopen_rnn_backward": 2,
-}
-"""How many products with each matrix an operator computes."""
 
 
 def _matrices(args: Sequence[Any], shape: Callable[[Any], Any]) -> Iterator[tuple[int, ...]]:

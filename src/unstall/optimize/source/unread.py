@@ -15,8 +15,11 @@ from unstall.optimize.source.module import SourceModule, dotted, root
 from unstall.optimize.thresholds import PURE_DEPTH
 
 _COMPUTING = ("numpy", "scipy", "sklearn.metrics", "torch", "torchmetrics.functional", "math", "statistics")
-"""Libraries whose functions give a value and do nothing else, but for those that the table of effects names."""
-_ACTS = Effect.RANDOM | Effect.CLOCK | Effect.ORDERED | Effect.ACTS
+"""Libraries whose functions give a value and do nothing else, but for those below."""
+_ELSE = ("save", "set", "seed", "manual_seed", "use_", "print", "dump", "show", "all_", "barrier", "compile")
+"""How those functions of them begin that are called for something else."""
+_DIFFERS = Effect.RANDOM | Effect.CLOCK | Effect.ORDERED
+_ACTS = _DIFFERS | Effect.ACTS
 _OF_VALUES = {
     *dir(str), *dir(list), *dir(dict), "detach", "cpu", "numpy", "item", "tolist", "float", "double", "long", "int",
     "bool", "sum", "mean", "std", "var", "min", "max", "argmax", "argmin", "argsort", "any", "all", "sigmoid", "tanh",
@@ -84,7 +87,7 @@ def _is_bound_anew(module: SourceModule, line: cst.SimpleStatementLine, names: s
         return False
     around = list(module.ancestors(line))
     around = around[: around.index(function)] if function is not None else around
-    if any(isinstance(node, (cst.Try, cst.TryStar)) or _suppresses(module, node) for node in around):
+    if any(isinstance(node, (cst.Try, cst.TryStar)) or _suppresses(node) for node in around):
         return False
     for loop in (node for node in around if isinstance(node, (cst.For, cst.While))):
         if loop.orelse is not None or _reads(module, loop, names):
@@ -129,8 +132,8 @@ def _scopes_around(scope: object) -> Iterator[object]:
         scope = parent
 
 
-def _suppresses(module: SourceModule, node: cst.CSTNode) -> bool:
-    """Whether a ``with`` may go on after an error: unless it only sets how torch computes, nobody knows."""
+def _suppresses(node: cst.CSTNode) -> bool:
+    """Whether it is a ``with`` that goes on after an error."""
     return isinstance(node, cst.With) and any("suppress" in dotted(_func(item.item)) for item in node.items)
 
 
@@ -172,8 +175,10 @@ def _only_computes(module: SourceModule, call: cst.Call, depth: int) -> bool:
         return not function.decorators and not function.asynchronous and _body_only_computes(module, function, depth)
     name = module.name(call)
     if name.startswith("builtins.") or _is_imported(module, call):
-        is_known = name.startswith(("builtins.", *(f"{library}." for library in _COMPUTING)))
-        return is_known and not effect_of(name) & _ACTS
+        if name.startswith("builtins."):
+            return not effect_of(name) & _ACTS
+        is_computing = name.startswith(tuple(f"{library}." for library in _COMPUTING))
+        return is_computing and not effect_of(name) & _DIFFERS and not name.rpartition(".")[2].startswith(_ELSE)
     method = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
     return method in _OF_VALUES and not effect_of(f".{method}") & (_ACTS | Effect.MUTATES)
 
@@ -181,8 +186,13 @@ def _only_computes(module: SourceModule, call: cst.Call, depth: int) -> bool:
 def _body_only_computes(module: SourceModule, function: cst.FunctionDef, depth: int) -> bool:
     """Whether a function changes nothing but what it has made itself, and tells nothing but by its result."""
     inside = module.inside(function.body)
-    own = {name for node in inside if isinstance(node, cst.Assign) for each in node.targets
-           for name in names_of(each.target)}  # fmt: skip
+    own = {
+        name
+        for node in inside
+        if isinstance(node, cst.Assign) and not isinstance(node.value, (cst.Name, cst.Attribute, cst.Subscript))
+        for each in node.targets
+        for name in names_of(each.target)
+    }
     for node in inside:
         if isinstance(node, _SPEAKS):
             return False

@@ -178,21 +178,26 @@ class LastChecks:
         """Compare what both do in circumstances that this program does not meet, and others of its kind do."""
         sides = self.runs.sides
         if colliding.goes_by_checksums(sides, changed_lines(sides)):
-            self._compare_under(colliding.PLAN, colliding.WHERE)
+            self._compare_under(colliding.PLAN, colliding.WHERE, self.comparer.in_effects)
         if self.watched and damaged.has_loader(self.watched[0].original):
-            for condition in (ahead, loading, spawning):
-                self._compare_under(condition.PLAN, condition.WHERE)
+            for condition in (ahead, loading):
+                self._compare_under(condition.PLAN, condition.WHERE, self.comparer.in_effects)
+            self._compare_under(spawning.PLAN, spawning.WHERE, self.comparer.in_words, may_fail=True)
         others = constants.other_constants(sides, changed_lines(sides))
         if others is not None:
-            self._over(others.sides)._compare_under({}, others.where)
+            checks = self._over(others.sides)
+            checks._compare_under({}, others.where, checks.comparer.in_words)
 
     def _over(self, sides: Sides) -> LastChecks:
         """The same of these sides."""
         runs = self.runs.over(sides)
         return replace(self, runs=runs, comparer=replace(self.comparer, runs=runs))
 
-    def _compare_under(self, plan: Mapping[str, Any], where: str) -> None:
-        """Raise ProofEnded where the changed program does not do the same under a plan that the original bears."""
+    def _compare_under(self, plan: Mapping[str, Any], where: str, compare: _Compare, *, may_fail: bool = False) -> None:
+        """Raise ProofEnded where the changed program does not do the same under a plan that the original bears.
+
+        ``may_fail``: an error is an answer, too, as it is told.
+        """
         self.log(f"what both do{where}")
         original = self.runs.may_fail(self.runs.sides.original, plan)
         if original.effects.status or original.timed_out:
@@ -200,7 +205,10 @@ class LastChecks:
         changed = self.runs.may_fail(self.runs.sides.changed, plan)
         if changed.timed_out:
             raise ProofEnded("inconclusive", f"it does not end{where}")
-        self._refuse_other_ends(plan, original, changed, where, self.comparer.in_effects)
+        if changed.effects.status and may_fail:
+            self.comparer.known_by.append(f"not compared{where}: it ends with exit code {changed.effects.status}")
+            return
+        self._refuse_other_ends(plan, original, changed, where, compare)
 
     def _start_elsewhere(self) -> None:
         """Compare where both write where they are started in another folder, if they write into theirs."""

@@ -44,6 +44,14 @@ class Scores:
     def drawn(self):
         return np.random.rand(3)
 
+    def shortened(self):
+        scores = self.scores
+        scores.pop()
+        return scores
+
+    def saved(self):
+        return np.save("scores.npy", self.scores)
+
     def checked(self):
         assert self.scores
         return self.scores
@@ -135,6 +143,9 @@ def test_a_call_whose_result_nobody_reads_is_left_out(body, wanted):
         LOOP.format(line="last = scores.logged()", after="last = 1"),
         LOOP.format(line="last = scores.drawn()", after="last = 1"),
         LOOP.format(line="last = scores.checked()", after="last = 1"),
+        LOOP.format(line="last = scores.shortened()", after="last = 1"),
+        LOOP.format(line="last = scores.saved()", after="last = 1"),
+        "import contextlib\nwith contextlib.suppress(ValueError):\n    for row in rows:\n        best = highest([row])\n    best = 1\nlog.append(best)",
         LOOP.format(line="last = highest([log.pop()])", after="last = 1"),
         LOOP.format(line="last = highest(next(rows))", after="last = 1"),
         LOOP.format(line="log[0] = highest(rows)", after="last = 1"),

@@ -212,16 +212,23 @@ def test_a_loader_worker_must_be_able_to_make_what_the_main_process_does(origina
 
 
 @pytest.mark.parametrize(
-    ("original", "changed", "verdict"), [(0, 1, "inconclusive"), (1, 1, "proven"), (0, 0, "proven")]
+    ("original", "changed", "verdict", "is_told"),
+    [
+        ({}, {"output": "loss 0.7\n"}, "inconclusive", False),
+        ({"status": 1}, {"output": "loss 0.7\n"}, "proven", False),
+        ({}, {"status": 1}, "proven", True),
+        ({}, {}, "proven", False),
+    ],
 )
-def test_a_loader_worker_that_is_no_fork_must_be_able_to_do_so_too(original, changed, verdict):
-    def loading(status, plan):
+def test_a_loader_worker_that_is_no_fork_makes_the_same_or_an_error(original, changed, verdict, is_told):
+    def loading(given, plan):
         is_it = plan.get("loading", {}).get("start") == "spawn"
-        return seeded(plan, status=status) if is_it else reading(plan)
+        return seeded(plan, **given) if is_it else reading(plan)
 
+    where = "where a loader worker that is no fork makes the batches"
     proof, _ = prove(partial(loading, original), lambda plan: replace(loading(changed, plan), seconds=5.0))
-    assert proof.verdict == verdict
-    assert verdict == "proven" or proof.reason.endswith("where a loader worker that is no fork makes the batches")
+    assert proof.verdict == verdict and (verdict == "proven" or proof.reason.endswith(where))
+    assert (f"not compared {where}: it ends with exit code 1" in proof.known_by) == is_told
 
 
 class OtherConstants(MadeUp):
