@@ -141,21 +141,29 @@ class LastChecks:
                 continue
             if data.may_fail and changed.effects.status:
                 continue
-            compare = self.comparer.in_words if data.of_text else self.comparer.in_effects
-            self._refuse_other_ends(data.plan, original, changed, data.where, compare)
+            self._refuse_other_ends(data.plan, original, changed, data.where, self._compare_of(data))
         return has_text
 
+    def _compare_of(self, data: damaged.DamagedData) -> _Compare | None:
+        if data.is_course:
+            return self._if_exact
+        return self.comparer.in_words if data.of_text else self.comparer.in_effects
+
     def _refuse_other_ends(
-        self, plan: Mapping[str, Any], original: WholeRun, changed: WholeRun, where: str, compare: _Compare
+        self, plan: Mapping[str, Any], original: WholeRun, changed: WholeRun, where: str, compare: _Compare | None
     ) -> None:
-        """Raise ProofEnded where the changed program does something else; what the original does not do, none need."""
+        """Raise ProofEnded where the changed program does something else; what the original does not do, none need.
+
+        ``compare``: None for the exit code alone.
+        """
         reason = damaged.ends_otherwise(original, changed)
-        if not reason and not original.effects.status and self.comparer.sameness != "reduced":
+        if not reason and compare and not original.effects.status and self.comparer.sameness != "reduced":
             difference = compare(plan, original.effects, changed.effects)
             reason = f"it does not do the same ({difference})" if difference is not None else ""
         if reason:
             raise ProofEnded("inconclusive", f"{reason}{where}")
-        self.comparer.known_by.append(f"exit code, standard output and files{where}")
+        compared = "exit code, standard output and files" if compare else "exit code"
+        self.comparer.known_by.append(f"{compared}{where}")
 
     def _lengthen(self, plan: Mapping[str, Any]) -> None:
         """Compare how much memory both take more for one text that is very long: that of all others, if it is padded.
@@ -182,18 +190,25 @@ class LastChecks:
         if self.watched and damaged.has_loader(self.watched[0].original):
             for condition in (ahead, loading):
                 self._compare_under(condition.PLAN, condition.WHERE, self.comparer.in_effects)
-            self._compare_under(spawning.PLAN, spawning.WHERE, self.comparer.in_words, may_fail=True)
+            self._compare_under(spawning.PLAN, spawning.WHERE, self._if_exact, may_fail=True)
         others = constants.other_constants(sides, changed_lines(sides))
         if others is not None:
             checks = self._over(others.sides)
-            checks._compare_under({}, others.where, checks.comparer.in_words)
+            checks._compare_under({}, others.where, checks._if_exact)
 
     def _over(self, sides: Sides) -> LastChecks:
         """The same of these sides."""
         runs = self.runs.over(sides)
         return replace(self, runs=runs, comparer=replace(self.comparer, runs=runs))
 
-    def _compare_under(self, plan: Mapping[str, Any], where: str, compare: _Compare, *, may_fail: bool = False) -> None:
+    @property
+    def _if_exact(self) -> _Compare | None:
+        """How to compare a training that takes another course: where results are close, it may part from the other."""
+        return self.comparer.in_effects if self.comparer.sameness == "exact" else None
+
+    def _compare_under(
+        self, plan: Mapping[str, Any], where: str, compare: _Compare | None, *, may_fail: bool = False
+    ) -> None:
         """Raise ProofEnded where the changed program does not do the same under a plan that the original bears.
 
         ``may_fail``: an error is an answer, too, as it is told.

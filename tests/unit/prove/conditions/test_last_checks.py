@@ -231,6 +231,23 @@ def test_a_loader_worker_that_is_no_fork_makes_the_same_or_an_error(original, ch
     assert (f"not compared {where}: it ends with exit code 1" in proof.known_by) == is_told
 
 
+@pytest.mark.parametrize(("scale", "verdict"), [(1.0, "inconclusive"), (1 + 2**-22, "proven")])
+def test_a_longer_training_is_compared_where_results_are_exact(scale, verdict):
+    def training(plan, output, scale, **given):
+        shift, perturb = plan.get("seed", {}).get("shift"), plan.get("perturb")
+        off = (2.0**-23 if perturb["seed"] % 2 else -(2.0**-23)) if perturb else 0.0
+        is_it = plan.get("many", {}).get("times") == 2
+        run = reading(plan, output=output if is_it else "loss 0.5\n", **given)
+        return replace(
+            run, tensors=make_tensors((scale * (1 + off) * (2.0 if shift else 1.0), 2.0 * scale * (1 + off)))
+        )
+
+    original = partial(training, output="loss 0.5\n", scale=1.0)
+    proof, _ = prove(original, partial(training, output="loss 0.7\n", scale=scale, seconds=5.0))
+    assert proof.verdict == verdict
+    assert verdict == "inconclusive" or "exit code where epochs are twice as long" in proof.known_by
+
+
 class OtherConstants(MadeUp):
     """The plan says whether the files have other constants."""
 
