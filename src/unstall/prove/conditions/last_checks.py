@@ -187,7 +187,7 @@ class LastChecks:
         sides = self.runs.sides
         if colliding.goes_by_checksums(sides, changed_lines(sides)):
             self._compare_under(colliding.PLAN, colliding.WHERE, self.comparer.in_effects)
-        if self.watched and damaged.has_loader(self.watched[0].original):
+        if self.watched and all(map(damaged.has_loader, (self.watched[0].original, self.watched[0].changed))):
             for condition in (ahead, loading):
                 self._compare_under(condition.PLAN, condition.WHERE, self.comparer.in_effects)
             self._compare_under(spawning.PLAN, spawning.WHERE, self._if_exact, may_fail=True)

@@ -188,6 +188,18 @@ def test_batches_that_are_made_ahead_must_be_the_same(output, verdict):
     assert verdict == "proven" or proof.reason.endswith("where each batch is made before the one before it is used")
 
 
+def test_a_change_without_a_loader_is_not_asked_for_batches_made_elsewhere():
+    """Where the main process draws their random numbers no more, the original itself does something else."""
+
+    def original(plan):
+        is_elsewhere = {"ahead", "loading"} & set(plan)
+        return seeded(plan, output="loss 0.7\n") if is_elsewhere else reading(plan)
+
+    proof, runs = prove(original, lambda plan: seeded(plan, seconds=5.0, account=make_account()))
+    assert not any({"ahead", "loading"} & set(plan) for plan in runs.plans)
+    assert proof.verdict == "proven"
+
+
 @pytest.mark.parametrize(
     ("original", "changed", "reason"),
     [
