@@ -4,13 +4,14 @@
 
 For `make optimize-bench`: a cache pays from the second visit of a sample on, and the first epoch may take minutes. The
 rates are by the ticks of the program's own clock, which is stopped SECONDS after the loop has begun to read its loader
-for the second time.
+for the second time. Of a program that ends by itself after one epoch, that one is all there is: there is no first one.
 """
 
 from __future__ import annotations
 
 import atexit
 import functools
+import math
 import runpy
 import sys
 import time
@@ -29,6 +30,8 @@ class Epochs:
     def __init__(self) -> None:
         self.began = time.monotonic()
         self.epochs: list[list[ticks.Tick]] = []
+        self.is_cut = False
+        """Whether it took too long."""
 
     def open(self) -> None:
         self.epochs.append([])
@@ -41,12 +44,15 @@ class Epochs:
         """Whether enough of the second epoch, and of those after it, was seen."""
         now = time.monotonic()
         later = [at for epoch in self.epochs[1:] for at, _ in epoch]
-        return now - self.began > _LONGEST_S or (len(later) > 2 * _SKIPPED and now - later[0] >= seconds)
+        self.is_cut = now - self.began > _LONGEST_S
+        return self.is_cut or (len(later) > 2 * _SKIPPED and now - later[0] >= seconds)
 
     def rates(self) -> tuple[float, float]:
         """Steps a second in the first epoch, and in all later ones together."""
         first = self.epochs[0] if self.epochs else []
         later = [tick for epoch in self.epochs[1:] for tick in epoch]
+        if len(self.epochs) == 1 and not self.is_cut:
+            return math.nan, ticks.rate(first[_SKIPPED:])
         return ticks.rate(first[_SKIPPED:]), ticks.rate(later[_SKIPPED:])
 
 

@@ -174,7 +174,10 @@ def rate(folder: Path, name: str, variant: str, seconds: float) -> float:
 
 
 def rates_of_epochs(folder: Path, name: str, seconds: float) -> tuple[float, float]:
-    """Steps per second in the first epoch, and in the later ones; NaN where it is too short to tell, or too long."""
+    """Steps per second in the first epoch, and in the later ones; NaN where it is too short to tell, or too long.
+
+    Of a program of one epoch, that one is a later one: nothing is cached for it.
+    """
     command = [sys.executable, str(LATER), str(seconds), f"{name}.py", "--variant", "slow"]
     done = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
     found = _EPOCHS.search(done.stdout)
