@@ -52,9 +52,7 @@ KINDS = (
         of_text=True,
         may_fail=True,
     ),
-    DamagedData(
-        {"damaged": {"kind": "more"}}, " where a sample has more parts than usual", is_sound=True, is_course=True
-    ),
+    DamagedData({"damaged": {"kind": "more"}}, " where a sample has more parts than usual", is_sound=True),
     DamagedData({"lone": {}}, " where the last batch of an epoch has one sample", is_sound=True),
     DamagedData({"many": {"times": 2}}, " where epochs are twice as long", is_sound=True, is_course=True),
     DamagedData({"many": {}}, " where there are far more samples", is_sound=True, may_take_more=True),
