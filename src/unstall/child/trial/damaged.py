@@ -5,9 +5,9 @@ those that have such samples, the first is 0; one of each where it is null. ``pl
 character more at its end, and numbers are none any more; ``cut``, it has one less; ``long`` and ``longest``, a text is
 there many times over; ``short``, its first word only; ``between``, the last whole number of it is a half more;
 ``joined``, its most frequent sign is missing once; ``foreign``, such a sign is within a word, too, two letters of it
-are none of English, one of them none of Latin-1, and a blank is two; ``more``, what it has a list of, boxes say, is
-there several times. It is an item in the middle of the first list, array or tensor that a dataset is made of, or,
-where none is, has when it is given to a loader; what it was is said in ``damaged.json``, for what is made of other
+are none of English, one of them none of Latin-1, and a blank is two; ``more``, it has what the next ones have a list
+of, boxes say, beside its own. It is an item in the middle of the first list, array or tensor that a dataset is made of,
+or, where none is, has when it is given to a loader; what it was is said in ``damaged.json``, for what is made of other
 data cannot be compared, and whether it has a text.
 """
 
@@ -23,9 +23,9 @@ from unstall.child import trial
 from unstall.child.trial import changed_data
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-_TIMES, _MOST_TIMES, _MORE_TIMES = 16, 200, 4
+_TIMES, _MOST_TIMES, _MORE = 16, 200, 3
 _LETTERS = re.compile("[A-Za-z]{2}")
 
 
@@ -50,8 +50,7 @@ class DamagedData(changed_data.ChangedData):
     def is_meant(self, value: Any) -> bool:
         """Whether it is a list of items that can be damaged so, or numbers."""
         if isinstance(value, list) and len(value) >= changed_data.LEAST:
-            item = value[len(value) // 2]
-            return self._other(item) is not item
+            return self._damaged(value) is not value[len(value) // 2]
         return self.kind == "spoiled" and _has_numbers(value)
 
     def change(self, value: Any, values: list[Any]) -> None:
@@ -59,16 +58,23 @@ class DamagedData(changed_data.ChangedData):
         place = len(value) // 2
         item = value[place]
         if isinstance(value, list):
-            value[place] = self._other(item)
+            value[place] = self._damaged(value)
             self.say(item, is_text=changed_data.has_text(item))
         else:
             self.say(item.tolist(), is_text=False)
             value[place] = float("nan")
 
+    def _damaged(self, value: list[Any]) -> Any:
+        """What the item in the middle of a list is to be; the item itself where nobody knows how."""
+        place = len(value) // 2
+        if self.kind == "more":
+            return _with_more(value[place], value[place + 1 : place + 1 + _MORE])
+        return self._other(value[place])
+
     def _other(self, item: Any) -> Any:
         """An item that is damaged; itself where nobody knows how."""
-        if self.kind in _OTHER_PARTS:
-            return _OTHER_PARTS[self.kind](item)
+        if self.kind == "between":
+            return _with_half(item)
         if isinstance(item, str):
             return _OTHER_TEXTS[self.kind](item)
         if isinstance(item, os.PathLike):
@@ -141,12 +147,16 @@ def _with_half(item: Any) -> Any:
     return item
 
 
-def _with_more(item: Any) -> Any:
-    """With the first list of containers in it several times as long; itself where there is none."""
+def _with_more(item: Any, others: Sequence[Any]) -> Any:
+    """With what other items have in the place of the first list of containers in it; itself where there is none."""
     if type(item) not in (list, tuple):
         return item
     for number, part in enumerate(item):
-        changed = part * _MORE_TIMES if _is_list_of_parts(part) else _with_more(part)
+        theirs = [other[number] for other in others if type(other) is type(item) and len(other) > number]
+        if _is_list_of_parts(part):
+            changed = sum(filter(_is_list_of_parts, theirs), part)
+        else:
+            changed = _with_more(part, theirs)
         if changed is not part:
             return type(item)([*item[:number], changed, *item[number + 1 :]])
     return item
@@ -154,9 +164,6 @@ def _with_more(item: Any) -> Any:
 
 def _is_list_of_parts(part: Any) -> bool:
     return type(part) is list and bool(part) and all(type(each) in (list, tuple, dict) for each in part)
-
-
-_OTHER_PARTS: dict[str, Callable[[Any], Any]] = {"between": _with_half, "more": _with_more}
 
 
 def _has_numbers(value: Any) -> bool:

@@ -85,20 +85,21 @@ def test_a_text_is_other_than_it_usually_is(tmp_path, kind, text, wanted):
 
 
 @pytest.mark.parametrize(
-    ("item", "wanted"),
+    ("make", "wanted"),
     [
-        (("a picture", [(0, 1, 2), (1, 3, 4)]), ("a picture", [(0, 1, 2), (1, 3, 4)] * 4)),
-        ([1, ([[0.5]],)], [1, ([[0.5]] * 4,)]),
-        ({"boxes": [(1, 2)]}, None),
-        (("words", [1, 2]), None),
-        (("no boxes", []), None),
-        ("text", None),
+        (lambda n: (f"picture {n}", [(n, 0), (n, 1)]), ("picture 4", [(n, m) for n in (4, 5, 6, 7) for m in (0, 1)])),
+        (lambda n: [n, ([[0.5 * n]],)], [4, ([[2.0], [2.5], [3.0], [3.5]],)]),
+        (lambda n: ("boxes or none", [(n,)] if n % 2 == 0 else []), ("boxes or none", [(4,), (6,)])),
+        (lambda n: {"boxes": [(n, 2)]}, None),
+        (lambda n: ("words", [n, 2]), None),
+        (lambda n: ("no boxes", []), None),
+        (lambda n: "text", None),
     ],
 )
-def test_a_sample_has_more_parts_than_usual(tmp_path, item, wanted):
-    value = [item] * 9
+def test_a_sample_has_the_parts_of_others_too(tmp_path, make, wanted):
+    value = [make(number) for number in range(9)]
     assert damaged(tmp_path, value, "more") == (wanted is not None)
-    assert value[4] == (wanted or item) and value[3] == item
+    assert value[4] == (wanted or make(4)) and value[3] == make(3) and value[5] == make(5)
 
 
 def test_items_are_damaged_at_their_first_text(tmp_path):
