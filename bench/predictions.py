@@ -206,7 +206,8 @@ picks its experiments within a minute. Two figures are on the screen before any 
   it), library callbacks, the network, a single rank, a late rank.
 
 The error is that of the predicted speed-up, relative to the measured one. Inconclusive experiments count too, so part
-of the error is the experiments' own noise. Delays are counted separately.
+of the error is the experiments' own noise. Delays are counted separately. How much faster the rest of a step runs on
+warm caches ([what-if](what-if.md)) was fitted to these programs, so `what-if` is a little better here than elsewhere.
 """
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from unstall.optimize.context import RemedyContext
@@ -25,13 +26,17 @@ class UnreadResults(Remedy):
     exactness = "exact"
 
     def propose(self, context: RemedyContext) -> list[Proposal]:
-        found = [(path, call) for path in hot_files(context) for call in unread_calls(context.sources.module(path))]
+        found = [
+            (path, of_line, call)
+            for path, of_line in hot_files(context).items()
+            for call in unread_calls(context.sources.module(path))
+        ]
         return proposals_of(found, lambda candidate: _proposal(context, *candidate), _NONE)
 
 
-def _proposal(context: RemedyContext, path: Path, call: UnreadCall) -> Proposal:
+def _proposal(context: RemedyContext, path: Path, of_line: Mapping[int, float], call: UnreadCall) -> Proposal:
     module, name = context.sources.module(path), call.function.name.value
-    share = share_on(hot_files(context)[path], module.lines(call.line, call.function))
+    share = share_on(of_line, module.lines(call.line, call.function))
     if share < LEAST_SHARE:
         raise NotApplicable(f"{name}, whose result nobody reads, takes {percent(share)} of the step")
     line = module.first_line(call.line)
