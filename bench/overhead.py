@@ -341,7 +341,7 @@ def markdown(sheet: Sheet, rounds: int) -> str:
         "- **Recording** is measured in one process that switches the recorder on and off; CPU time is that of the",
         "  main process. These are the sharper figures.",
         "- **Whole runs** are fresh processes, with and without `unstall` in the order A B B A,",
-        f"  at most {rounds} rounds ({max(2, rounds // 3)} for a minute's, the demo and the other profilers). Wall time",
+        f"  at most {rounds} rounds ({max(2, rounds // 3)} for a minute's, the demo and other profilers). Wall time",
         "  is that of the program's own loop; CPU time is all that the command and its children used, with the start",
         "  of `unstall`, sampler and report.",
         "- These whole runs last some six seconds, of which stacks are sampled for about a half; with loader workers",
