@@ -30,6 +30,7 @@ _OF_VALUES = {
 """Methods of texts, containers, arrays and tensors."""
 _SPEAKS = (cst.Global, cst.Nonlocal, cst.Yield, cst.Await, cst.Del, cst.Raise, cst.Assert, cst.With, cst.Try)
 """What a function that only computes has none of: by an error, too, it would tell something."""
+_LEAVES = (cst.Break, cst.Continue, cst.Return)
 _SEES_ALL = ("builtins.locals", "builtins.globals", "builtins.vars", "builtins.eval", "builtins.exec")
 
 
@@ -82,8 +83,8 @@ def _bound_to_call(line: cst.SimpleStatementLine) -> tuple[set[str], cst.Call] |
 
 def _is_bound_anew(module: SourceModule, line: cst.SimpleStatementLine, names: set[str]) -> bool:
     """Whether a loop around a line does not read these names, and what comes after it binds them all first."""
-    function = module.enclosing(line, cst.FunctionDef, cst.Lambda)
-    if not isinstance(function, (cst.FunctionDef, type(None))) or _is_seen_elsewhere(module, line, names):
+    function = module.enclosing(line, cst.FunctionDef)
+    if _is_seen_elsewhere(module, line, names):
         return False
     around = list(module.ancestors(line))
     around = around[: around.index(function)] if function is not None else around
@@ -98,11 +99,11 @@ def _is_bound_anew(module: SourceModule, line: cst.SimpleStatementLine, names: s
 
 
 def _follows_a_binding(module: SourceModule, loop: cst.For | cst.While, names: set[str]) -> bool:
-    """Whether the statements after a loop, in its block, bind these names before one reads any."""
+    """Whether the statements after a loop, in its block, bind these names before one reads any or leaves the block."""
     block = getattr(module.parent(loop), "body", ())
     after = list(block)[list(block).index(loop) + 1 :]
     for statement in after:
-        if _reads(module, statement, names):
+        if _reads(module, statement, names) or any(isinstance(node, _LEAVES) for node in module.inside(statement)):
             return False
         only = statement.body[0] if isinstance(statement, cst.SimpleStatementLine) else None
         targets = only.targets if isinstance(only, cst.Assign) else ()

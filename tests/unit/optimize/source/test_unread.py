@@ -153,6 +153,8 @@ def test_a_call_whose_result_nobody_reads_is_left_out(body, wanted):
         "try:\n    for row in rows:\n        best = highest([row])\n    best = 1\nexcept ValueError:\n    log.append(best)",
         LOOP.format(line="best = highest([row])", after="else:\n    log.append(best)\nbest = 1"),
         "best = highest(rows)\nbest = 2",  # no loop
+        "for epoch in range(2):\n    for row in rows:\n        best = highest([row])\n    if epoch:\n        break\n"
+        "    best = 1\nlog.append(best)",  # the end of the outer loop comes first
         LOOP.format(line="best = highest(rows)", after="best = 1\nlog.append(locals())"),
     ],
 )
