@@ -53,12 +53,6 @@ def _shape(value: Any) -> Any:
     return value if shape is None else sys.modules["torch"].Size(shape)
 
 
-def _size(tensor: Any) -> Any:
-    """The shape of a tensor."""
-    shape = _shape(tensor)
-    return getattr(shape, "shape", shape)
-
-
 @functools.cache
 def _is_view(func: Any) -> bool:
     """Whether an operator only looks at memory that is there: it returns an alias that it does not write to."""
@@ -198,7 +192,7 @@ def make_counter() -> Any:
                 self._count_without_formula(func.overloadpacket.__name__, args)
 
         def _count_without_formula(self, name: str, args: Any) -> None:
-            recurrent = recurrent_flops.of_call(name, args, _size)
+            recurrent = recurrent_flops.of_call(name, args)
             if recurrent is not None:
                 self.flops += recurrent
                 self.known += 1

@@ -8,8 +8,10 @@ formulas do. Runs in the user's process.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
+
+from unstall.child import reading
 
 _TIMES = {
     "mkldnn_rnn_layer": 1,
@@ -22,23 +24,26 @@ _TIMES = {
 """How many products with each matrix an operator computes."""
 
 
-def of_call(name: str, args: Sequence[Any], shape: Callable[[Any], Any]) -> int | None:
+def of_call(name: str, args: Sequence[Any]) -> int | None:
     """What a call of the operator takes; None for another operator.
 
-    ``shape``: of a tensor. Arguments are those that torch's dispatcher shows.
+    Arguments are those that torch's dispatcher shows. Raises TypeError where a tensor's class answers for its shape.
     """
     times = _TIMES.get(name)
     if times is None:
         return None
-    features = tuple(shape(args[0]))
-    positions = math.prod(features[:-1])
-    return 2 * times * positions * sum(map(math.prod, _matrices(args, shape)))
+    positions = math.prod(_shape(args[0])[:-1])
+    return 2 * times * positions * sum(map(math.prod, _matrices(args)))
 
 
-def _matrices(args: Sequence[Any], shape: Callable[[Any], Any]) -> Iterator[tuple[int, ...]]:
+def _matrices(args: Sequence[Any]) -> Iterator[tuple[int, ...]]:
     """Shapes of a layer's weights without the biases: two arguments on a CPU, a list of all layers' on a GPU."""
     weights = args[1] if isinstance(args[1], (list, tuple)) else args[1:3]
-    for weight in weights:
-        size = tuple(shape(weight))
-        if len(size) == 2:
-            yield size
+    return (shape for shape in map(_shape, weights) if len(shape) == 2)
+
+
+def _shape(tensor: Any) -> tuple[int, ...]:
+    shape = reading.shape(tensor)
+    if shape is None:
+        raise TypeError("its class answers for its shape")
+    return shape

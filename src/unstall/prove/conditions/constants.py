@@ -28,28 +28,26 @@ def other_constants(sides: Sides, lines: Mapping[str, Sequence[int]]) -> OtherCo
 
     Only those that both have alike. ``lines``: the changed lines of each file.
     """
-    named: dict[str, set[str]] = {}
+    original, changed = dict(sides.original), dict(sides.changed)
+    names: set[str] = set()
     for source in of_change(sides, lines):
         before, after = (dict(_constants(tree)) for tree in (source.before, source.after))
         asked = {node.id for node in ast.walk(source.before) if isinstance(node, ast.Name) and _is_load(node)}
         alike = {name for name in asked & before.keys() & after.keys() if _value(before[name]) == _value(after[name])}
         if alike:
-            named[source.path] = alike
-    if not named:
-        return None
-    original, changed = (
-        {**files, **{Path(path): _smaller(content_of(files, path), names) for path, names in named.items()}}
-        for files in (sides.original, sides.changed)
-    )
-    names = sorted(set().union(*named.values()))
-    where = f" with {', '.join(names)} {thresholds.CONSTANT:.2g} times as large"
-    return OtherConstants(Sides(original, changed, sides.label), where)
+            names |= alike
+            for files, numbers in ((original, before), (changed, after)):
+                content = content_of(files, source.path)
+                files[Path(source.path)] = _smaller(
+                    content, [number for name, number in numbers.items() if name in alike]
+                )
+    where = f" with {', '.join(sorted(names))} {thresholds.CONSTANT:.2g} times as large"
+    return OtherConstants(Sides(original, changed, sides.label), where) if names else None
 
 
-def _smaller(content: bytes, names: set[str]) -> bytes:
-    """A source in which the numbers of these names are smaller."""
+def _smaller(content: bytes, numbers: Sequence[ast.expr]) -> bytes:
+    """A source in which these numbers, in their order there, are smaller."""
     lines = content.splitlines(keepends=True)
-    numbers = [number for name, number in _constants(ast.parse(content)) if name in names]
     for number in reversed(numbers):  # from the last one: those before it stay at their places
         line = lines[number.lineno - 1]
         value = repr(_value(number) * float(thresholds.CONSTANT)).encode()

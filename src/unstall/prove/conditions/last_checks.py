@@ -185,13 +185,14 @@ class LastChecks:
     def _meet(self) -> None:
         """Compare what both do in circumstances that this program does not meet, and others of its kind do."""
         sides = self.runs.sides
-        if colliding.goes_by_checksums(sides, changed_lines(sides)):
+        lines = changed_lines(sides)
+        if colliding.goes_by_checksums(sides, lines):
             self._compare_under(colliding.PLAN, colliding.WHERE, self.comparer.in_effects)
         if self.watched and all(map(damaged.has_loader, (self.watched[0].original, self.watched[0].changed))):
             for condition in (ahead, loading):
                 self._compare_under(condition.PLAN, condition.WHERE, self.comparer.in_effects)
             self._compare_under(spawning.PLAN, spawning.WHERE, self._if_exact, may_fail=True)
-        others = constants.other_constants(sides, changed_lines(sides))
+        others = constants.other_constants(sides, lines)
         if others is not None:
             checks = self._over(others.sides)
             checks._compare_under({}, others.where, checks._if_exact)

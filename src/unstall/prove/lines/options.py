@@ -81,7 +81,7 @@ def _read(tree: ast.AST) -> set[_Reading]:
 def _variables(tree: ast.AST) -> Iterator[str]:
     """Names of the environment variables that a source reads."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and _of_environment(node.func):
+        if isinstance(node, ast.Call) and _asks_environment(node):
             asked = node.args[:1]
         elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and _is_environment(node.value):
             asked = [node.slice]
@@ -90,11 +90,10 @@ def _variables(tree: ast.AST) -> Iterator[str]:
         yield from (str(word.value) for word in asked if isinstance(word, ast.Constant))
 
 
-def _of_environment(function: ast.expr) -> bool:
-    """Whether it is ``os.getenv`` or ``os.environ.get``."""
-    if isinstance(function, ast.Attribute) and function.attr == "get":
-        return _is_environment(function.value)
-    return getattr(function, "attr", getattr(function, "id", "")) == "getenv"
+def _asks_environment(call: ast.Call) -> bool:
+    """Whether it is of ``os.getenv`` or ``os.environ.get``."""
+    is_of_it = isinstance(call.func, ast.Attribute) and _is_environment(call.func.value)
+    return called(call) == "getenv" or (is_of_it and called(call) == "get")
 
 
 def _is_environment(value: ast.expr) -> bool:
