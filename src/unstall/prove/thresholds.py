@@ -50,6 +50,7 @@ CONSTANT = Threshold(
     "of what a constant is: another setting, no extreme one, and on no ratio of small numbers, where float32 and "
     "Python's numbers go apart",
 )
+LEAST_LIMIT = Threshold(8, "a limit that no run comes to is not smaller; columns, channels and orders are")
 LEAST_RISE = Threshold(48e6, "bytes more for one very long sample: less is how allocators round, from run to run")
 FIGURES_OVER_NUMBERS = Threshold(
     4.0, "times as far as the model's own numbers that printed figures may be off, in units of their noise"

@@ -8,22 +8,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from unstall.prove import thresholds
+from unstall.prove.conditions.other_sides import OtherSides, with_numbers
 from unstall.prove.lines.sources import of_change
 from unstall.prove.trees import Sides, content_of
 
 
-class OtherConstants(NamedTuple):
-    """Both sides with other constants."""
-
-    sides: Sides
-    where: str
-    """In words that follow what happens."""
-
-
-def other_constants(sides: Sides, lines: Mapping[str, Sequence[int]]) -> OtherConstants | None:
+def other_constants(sides: Sides, lines: Mapping[str, Sequence[int]]) -> OtherSides | None:
     """Both sides with each number smaller that a file of the change names in capitals and asks for; None without any.
 
     Only those that both have alike. ``lines``: the changed lines of each file.
@@ -37,22 +29,10 @@ def other_constants(sides: Sides, lines: Mapping[str, Sequence[int]]) -> OtherCo
         if alike:
             names |= alike
             for files, numbers in ((original, before), (changed, after)):
-                content = content_of(files, source.path)
-                files[Path(source.path)] = _smaller(
-                    content, [number for name, number in numbers.items() if name in alike]
-                )
+                smaller = {numbers[name]: _value(numbers[name]) * float(thresholds.CONSTANT) for name in alike}
+                files[Path(source.path)] = with_numbers(content_of(files, source.path), smaller)
     where = f" with {', '.join(sorted(names))} {thresholds.CONSTANT:.2g} times as large"
-    return OtherConstants(Sides(original, changed, sides.label), where) if names else None
-
-
-def _smaller(content: bytes, numbers: Sequence[ast.expr]) -> bytes:
-    """A source in which these numbers, in their order there, are smaller."""
-    lines = content.splitlines(keepends=True)
-    for number in reversed(numbers):  # from the last one: those before it stay at their places
-        line = lines[number.lineno - 1]
-        value = repr(_value(number) * float(thresholds.CONSTANT)).encode()
-        lines[number.lineno - 1] = line[: number.col_offset] + value + line[number.end_col_offset :]
-    return b"".join(lines)
+    return OtherSides(Sides(original, changed, sides.label), where) if names else None
 
 
 def _constants(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:

@@ -17,11 +17,14 @@ from unstall.prove.conditions import (
     diverged,
     elsewhere,
     faults,
+    forking,
+    limits,
     loading,
     repeated,
     spawning,
     stress,
 )
+from unstall.prove.conditions.other_sides import OtherSides
 from unstall.prove.left_behind.effects import Effects, EffectsComparison
 from unstall.prove.lines.reached import changed_lines
 from unstall.prove.runner import WholeRun
@@ -189,13 +192,17 @@ class LastChecks:
         if colliding.goes_by_checksums(sides, lines):
             self._compare_under(colliding.PLAN, colliding.WHERE, self.comparer.in_effects)
         if self.watched and all(map(damaged.has_loader, (self.watched[0].original, self.watched[0].changed))):
-            for condition in (ahead, loading):
+            for condition in (ahead, loading, forking):
                 self._compare_under(condition.PLAN, condition.WHERE, self.comparer.in_effects)
             self._compare_under(spawning.PLAN, spawning.WHERE, self._if_exact, may_fail=True)
-        others = constants.other_constants(sides, lines)
+        self._set_otherwise(constants.other_constants(sides, lines))
+        self._set_otherwise(limits.smaller_limits(sides, lines), may_fail=True)
+
+    def _set_otherwise(self, others: OtherSides | None, *, may_fail: bool = False) -> None:
+        """Compare what both do with other numbers in their files, if there are any."""
         if others is not None:
             checks = self._over(others.sides)
-            checks._compare_under({}, others.where, checks._if_exact)
+            checks._compare_under({}, others.where, checks._if_exact, may_fail=may_fail)
 
     def _over(self, sides: Sides) -> LastChecks:
         """The same of these sides."""

@@ -83,3 +83,39 @@ def test_a_worker_that_is_no_fork_has_what_is_left_of_a_dataset_in_a_pickle(tmp_
     batch = ["none", "none", kept]
     assert done.stdout.splitlines()[0] == str([batch, batch]), done.stderr
     assert bool(done.returncode) == (start == "spawn"), "a lock cannot be pickled"
+
+
+AFTER_AN_EPOCH = """
+    import os
+    from torch.utils.data import DataLoader, IterableDataset
+
+    class Rows:
+        def __len__(self):
+            return 2
+
+        def __getitem__(self, index):
+            return os.getpid() == MAIN
+
+    class Stream(IterableDataset):
+        def __iter__(self):
+            yield os.getpid() == MAIN
+
+    MAIN = os.getpid()
+    for loader in (DataLoader(Rows(), batch_size=2), DataLoader(Stream(), batch_size=None)):
+        print([batch for _ in range(3) for batch in loader])
+    rows = Rows()
+    print([batch.tolist() for _ in range(2) for batch in DataLoader(rows, batch_size=2)])
+    loader = DataLoader(Rows(), batch_size=2, num_workers=1)
+    print([batch.tolist() for _ in range(2) for batch in loader])
+"""
+
+
+@pytest.mark.timeout(240)
+def test_a_worker_may_come_once_the_main_process_has_loaded_an_epoch(tmp_path):
+    done, _ = run_under({"loading": {"workers": 1, "after": 1}}, AFTER_AN_EPOCH, tmp_path)
+    assert done.stdout.splitlines() == [
+        "[tensor([True, True]), tensor([False, False]), tensor([False, False])]",
+        "[True, False, False]",
+        "[[True, True], [False, False]]",
+        "[[False, False], [False, False]]",
+    ], done.stderr

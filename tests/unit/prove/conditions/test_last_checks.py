@@ -260,14 +260,14 @@ def test_a_longer_training_is_compared_where_results_are_exact(scale, verdict):
     assert verdict == "inconclusive" or "exit code where epochs are twice as long" in proof.known_by
 
 
-class OtherConstants(MadeUp):
-    """The plan says whether the files have other constants."""
+class OtherNumbers(MadeUp):
+    """The plan says which number the file has: the one after the first ``=``."""
 
     def run(self, files, plan, **given):
-        before, plan = self.before, {**plan, "least": float(files[TRAIN].split()[2])}
-        self.before = files[TRAIN] if b"a = LEAST\n" in files[TRAIN] else b""
+        before, number = self.before, files[TRAIN].split()[2]
+        self.before = files[TRAIN] if files[TRAIN].endswith(self.before.splitlines()[-1] + b"\n") else b""
         try:
-            return super().run(files, plan, **given)
+            return super().run(files, {**plan, "number": float(number)}, **given)
         finally:
             self.before = before
 
@@ -283,14 +283,45 @@ class OtherConstants(MadeUp):
 def test_both_do_the_same_with_other_constants(original, changed, verdict):
     def setting(given, plan, seconds):
         run = reading(plan, seconds=seconds)
-        return run if plan["least"] == 0.5 else reading({**plan, "damaged": {}}, seconds=seconds, **given)
+        return run if plan["number"] == 0.5 else reading({**plan, "damaged": {}}, seconds=seconds, **given)
 
     sides = Sides({TRAIN: b"LEAST = 0.5\na = LEAST\n"}, {TRAIN: b"LEAST = 0.5\na = 0.0 + LEAST\n"})
-    runs = OtherConstants(partial(setting, original, seconds=10.0), partial(setting, changed, seconds=5.0), sides)
+    runs = OtherNumbers(partial(setting, original, seconds=10.0), partial(setting, changed, seconds=5.0), sides)
     proof = Judge(runs, sides, ProofOptions(), clock=lambda: runs.spent_s).prove()
     assert proof.verdict == verdict
     assert verdict == "proven" or proof.reason.endswith(" with LEAST 0.62 times as large")
-    assert any(plan["least"] < 0.5 for plan in runs.plans)
+    assert any(plan["number"] < 0.5 for plan in runs.plans)
+
+
+@pytest.mark.parametrize(
+    ("given", "verdict"), [({"output": "loss 0.7\n"}, "inconclusive"), ({"fails": True}, "proven"), ({}, "proven")]
+)
+def test_a_limit_that_no_run_comes_to_is_none_where_it_is_smaller(given, verdict):
+    def limited(plan):
+        is_smaller = plan["number"] == 8
+        return reading(
+            {**plan, **({"damaged": {}} if is_smaller else {})}, seconds=5.0, **(given if is_smaller else {})
+        )
+
+    sides = Sides({TRAIN: b"a = 1\nb = []\n"}, {TRAIN: b"a = 64\nb = deque(maxlen=a)\n"})
+    runs = OtherNumbers(lambda plan: reading(plan), limited, sides)
+    proof = Judge(runs, sides, ProofOptions(), clock=lambda: runs.spent_s).prove()
+    assert proof.verdict == verdict
+    where = "with limits that only it has made smaller (8 for 64 in train.py:1)"
+    assert verdict == "proven" or proof.reason.endswith(where)
+    assert any(plan["number"] == 8 for plan in runs.plans)
+
+
+@pytest.mark.parametrize(("ends", "verdict"), [(False, "inconclusive"), (True, "proven")])
+def test_a_worker_that_is_forked_once_the_data_were_used_must_end(ends, verdict):
+    def changed(plan):
+        run = reading(plan, seconds=5.0)
+        return run if ends or "after" not in plan.get("loading", {}) else replace(run, timed_out=True)
+
+    proof, _ = prove(reading, changed)
+    assert proof.verdict == verdict
+    told = "it does not end where a loader worker makes the batches after the first epoch"
+    assert verdict == "proven" or proof.reason == told
 
 
 def summed(plan, **given):
