@@ -91,7 +91,7 @@ def jobs(options: argparse.Namespace) -> Iterator[tuple]:
     """(part, name, what makes its verdict and gain)."""
     parts, command = options.part or ("zoo", "corpus", "published"), options.command.absolute()
     if "zoo" in parts:
-        for name in CASES:
+        for name in sorted(CASES, key=drawn):
             yield "zoo", name, lambda name=name: fixed(command, name)
     if "corpus" in parts:
         for change in sorted(corpus(), key=lambda change: drawn(change.key)):

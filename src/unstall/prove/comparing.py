@@ -13,7 +13,7 @@ from typing import Any
 
 from unstall.optimize import thresholds as rounding
 from unstall.optimize.sameness import Limits
-from unstall.prove import accounts, renamed_state, thresholds
+from unstall.prove import accounts, more_outputs, renamed_state, thresholds
 from unstall.prove.left_behind import echoes, stored
 from unstall.prove.left_behind.echoes import Echo
 from unstall.prove.left_behind.effects import STDERR, Effects, EffectsComparison, words_differ
@@ -68,10 +68,11 @@ class Comparer:
         """
         if changed.effects.status != original.effects.status:
             self.judge(EffectsComparison([original.effects]).first(changed.effects), where)
+        changed = self._with_its_outputs(original, changed)
         renamed = renamed_state.between(original, changed)
         original, changed = (renamed_state.without(renamed, run) for run in (original, changed))
         if renamed:
-            self.known_by += [renamed_state.NOTE] * (renamed_state.NOTE not in self.known_by)
+            self._note(renamed_state.NOTE)
         is_exact = agree(original, changed)
         self._judge_counts(original, changed, is_exact=is_exact and is_whole, where=where)
         again = [] if is_exact else [renamed_state.without(renamed, self.runs.original(plan))]
@@ -106,6 +107,7 @@ class Comparer:
 
         Where all was the same to the bit so far, so must the numbers be here. Raises ProofEnded.
         """
+        changed = self._with_its_outputs(original, changed)
         in_counts = _in_counts(original, changed)
         is_other = self.sameness == "exact" and not agree(original, changed)
         if in_counts is None and not is_other:
@@ -232,8 +234,18 @@ class Comparer:
             return
         self.judge(accounts.first_difference(original.account, changed.account, to_the_bit=is_exact), where)
         if is_exact and accounts.draws_differ(original.account, changed.account):
-            note = "it draws other random numbers, which no result depends on"
-            self.known_by += [note] * (note not in self.known_by)
+            self._note("it draws other random numbers, which no result depends on")
+
+    def _with_its_outputs(self, original: WholeRun, changed: WholeRun) -> WholeRun:
+        """The changed run with those outputs of its models that the original's have, too."""
+        its = more_outputs.without(original, changed)
+        if its is not changed:
+            self._note(more_outputs.NOTE)
+        return its
+
+    def _note(self, note: str) -> None:
+        """Say it once."""
+        self.known_by += [note] * (note not in self.known_by)
 
     def _may_vary(self, originals: Sequence[Effects]) -> bool:
         """Whether more runs of the original may show that it does not do the same each time, or by how much not."""
