@@ -58,14 +58,13 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=20.0, help="of each program under `unstall run`")
     parser.add_argument("--keep", type=Path, help="folder to keep the JSON reports in")
     parser.add_argument("--rows", type=Path, help="a JSON file that keeps the rows: a bench in several sittings")
+    parser.add_argument("--held-out", type=Path, help="rows of bench/heldout, to be written beside the zoo's")
     parser.add_argument("--write", type=Path, help="write the table as Markdown")
     options = parser.parse_args()
     options.zoo = options.zoo.resolve()
     options.auto, options.variant = True, "slow"
     wanted = set(options.only.split(",")) if options.only else None
-    rows = (
-        [Row(**row) for row in json.loads(options.rows.read_text())] if options.rows and options.rows.exists() else []
-    )
+    rows = rows_in(options.rows)
     for case in load_cases(options.zoo):
         if wanted is not None and case.name not in wanted:
             continue
@@ -81,9 +80,14 @@ def main() -> int:
         if options.rows:
             options.rows.write_text(json.dumps([asdict(row) for row in rows]), encoding="utf-8")
     if options.write:
-        write(options.write, markdown(rows))
+        write(options.write, markdown(rows, rows_in(options.held_out)))
     print(summary(rows))
     return 0
+
+
+def rows_in(path: Path | None) -> list[Row]:
+    """Those that are kept in a file; none where there is none."""
+    return [Row(**row) for row in json.loads(path.read_text(encoding="utf-8"))] if path and path.exists() else []
 
 
 def rows_of(program: str, watched: dict[str, Any] | None, report: dict[str, Any]) -> Iterator[Row]:
@@ -161,22 +165,14 @@ def write(page: Path, text: str) -> None:
     page.write_text(f"{text}\n{heading}{section}" if heading else text, encoding="utf-8")
 
 
-def markdown(rows: Sequence[Row]) -> str:
-    """The table for docs/."""
+def markdown(rows: Sequence[Row], held_out: Sequence[Row]) -> str:
+    """The tables for docs/: of the zoo, and in short of programs to which nothing was fitted."""
     lines = [
         INTRODUCTION,
         f"`make predictions-bench`. **{summary(rows)}.**",
         "",
-        other_sittings({row.program: (row.version, row.machine) for row in rows}, ("", "")),
-        "",
-        "| said before the experiment | experiments | predicted | median error | within 15 % |",
-        "| --- | --- | --- | --- | --- |",
-    ]
-    groups: dict[str, list[Row]] = {name: [] for name in [*_GROUPS.values(), "others"]}
-    for row in rows:
-        groups[_GROUPS.get(row.kind, "others")].append(row)
-    lines += [f"| {name} | {len(group)} | {_figures(group)} |" for name, group in groups.items() if group]
-    lines += [
+        *_sittings(rows),
+        *by_kind(rows),
         "",
         "| program | experiment | measured | 95 % | predicted | error |",
         "| --- | --- | --- | --- | --- | --- |",
@@ -187,7 +183,33 @@ def markdown(rows: Sequence[Row]) -> str:
             f"| {row.program} | {row.name}{'' if row.conclusive else ' (inconclusive)'} | {number(row.measured)} "
             f"| {number(row.low)} to {number(row.high)} | {number(row.predicted)} | {error} |"
         )
+    if held_out:
+        count = len({row.program for row in held_out})
+        lines += [HELD_OUT.format(count=count), f"**{summary(held_out)}.**", ""]
+        lines += [*_sittings(held_out), *by_kind(held_out)]
     return "\n".join(lines) + "\n"
+
+
+def by_kind(rows: Sequence[Row]) -> Iterator[str]:
+    """A table with a line for each kind of experiment."""
+    yield "| said before the experiment | experiments | predicted | median error | within 15 % |"
+    yield "| --- | --- | --- | --- | --- |"
+    groups: dict[str, list[Row]] = {name: [] for name in [*_GROUPS.values(), "others"]}
+    for row in rows:
+        groups[_GROUPS.get(row.kind, "others")].append(row)
+    yield from (f"| {name} | {len(group)} | {_figures(group)} |" for name, group in groups.items() if group)
+
+
+def _sittings(rows: Sequence[Row]) -> list[str]:
+    return [other_sittings({row.program: (row.version, row.machine) for row in rows}, ("", "")), ""]
+
+
+HELD_OUT = """
+### Programs to which nothing was fitted
+
+The {count} programs of `bench/heldout` were written last; nothing was tuned on them
+(`python bench/predictions.py --zoo bench/heldout`).
+"""
 
 
 INTRODUCTION = """\
