@@ -6,10 +6,10 @@ losses, outputs and weights), ``account`` (of steps, calls and batches), ``reach
 ``shorter`` (epochs of fewer samples), ``perturb`` (be off by one unit in the last place), ``stress`` (let models go
 astray), ``check`` (of what is cached), ``probe`` (where loaders and optimizers are made), ``settings`` (remedies at run
 time), ``fault`` (let a call of a model fail), ``raised`` (let a function fail), ``held`` (hold helper threads up),
-``elsewhere`` (start in another folder), ``damaged`` (let a sample be another), ``many`` (let there be far more),
-``lone`` (let the last batch have one), ``colliding`` (let all checksums be the same), ``ahead`` (make batches before
-they are asked for). Each is one module here, with ``targets(plan, folder)``: module name → functions to call once that
-module has been imported.
+``elsewhere`` (start in another folder), ``damaged`` (let a sample be another), ``letters`` (let a letter of all texts
+be another), ``many`` (let there be far more), ``lone`` (let the last batch have one), ``colliding`` (let all checksums
+be the same), ``ahead`` (make batches before they are asked for). Each is one module here, with ``targets(plan,
+folder)``: module name → functions to call once that module has been imported.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 PARTS = (
     "reached", "volume", "settings", "seed", "shorter", "check", "perturb", "stress", "probe", "observe", "account",
-    "clock", "fault", "held", "elsewhere", "damaged", "many", "lone", "raised", "colliding", "ahead", "loading",
-    "results",
+    "clock", "fault", "held", "elsewhere", "damaged", "letters", "many", "lone", "raised", "colliding", "ahead",
+    "loading", "results",
 )  # fmt: skip
 """The parts in the order they are put in place: the clock last, so that it stops when the others have seen a step."""
 

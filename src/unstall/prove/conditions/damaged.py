@@ -52,6 +52,13 @@ KINDS = (
         of_text=True,
         may_fail=True,
     ),
+    DamagedData(
+        {"letters": {}},
+        " where a letter of all texts, and of what they are looked up in, is none of Latin-1",
+        is_sound=True,
+        of_text=True,
+        is_course=True,
+    ),
     DamagedData({"damaged": {"kind": "more"}}, " where a sample has more parts than usual", is_sound=True),
     DamagedData({"lone": {}}, " where the last batch of an epoch has one sample", is_sound=True),
     DamagedData({"many": {"times": 2}}, " where epochs are twice as long", is_sound=True, is_course=True),
