@@ -1,4 +1,4 @@
-"""Options of the command line, and environment variables, that the program looked at and the changed one does not.
+"""Options, environment variables and settings that the program looked at and the changed one does not.
 
 A run has one value of each. What is written in their place is right for that one alone.
 """
@@ -6,6 +6,7 @@ A run has one value of each. What is written in their place is right for that on
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from unstall.prove.lines.sources import ChangedSource, called, of_change
@@ -13,6 +14,8 @@ from unstall.prove.trees import Sides
 
 _PARAMETERS = ("option", "argument")
 """What click declares as parameters of the decorated function; argparse and absl give attributes."""
+_SETTINGS = re.compile(r"(^|_)(config|conf|cfg|settings|hparams|hyperparameters|hps)$", re.IGNORECASE)
+"""Names of what is read of a file of settings, or made of their defaults."""
 _Reading = tuple[type[ast.AST], str]
 """An attribute or a name that is asked for."""
 
@@ -23,7 +26,7 @@ def first(sides: Sides, lines: Mapping[str, Sequence[int]]) -> str | None:
     ``lines``: the changed lines of each file.
     """
     sources = list(of_change(sides, lines))
-    named = _first_option(sources) or _first_variable(sources)
+    named = _first_option(sources) or _first_variable(sources) or _first_setting(sources)
     return f"it no longer looks at {named}: with another it does the same" if named else None
 
 
@@ -45,6 +48,14 @@ def _first_variable(sources: Sequence[ChangedSource]) -> str | None:
     words = {node.value for source in sources for node in ast.walk(source.after) if isinstance(node, ast.Constant)}
     asked = (name for source in sources for name in _variables(source.before))
     return next((f"the environment variable {name}" for name in asked if name not in words), None)
+
+
+def _first_setting(sources: Sequence[ChangedSource]) -> str | None:
+    """One that is not even mentioned any more."""
+    words = {node.value for source in sources for node in ast.walk(source.after) if isinstance(node, ast.Constant)}
+    words |= {node.attr for source in sources for node in ast.walk(source.after) if isinstance(node, ast.Attribute)}
+    asked = (setting for source in sources for setting in _settings(source.before))
+    return next((f"its setting {name}" for name in asked if name not in words), None)
 
 
 def _declared(tree: ast.AST) -> Iterator[tuple[_Reading, tuple[str, int]]]:
@@ -76,6 +87,25 @@ def _read(tree: ast.AST) -> set[_Reading]:
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             found.add((ast.Name, node.id))
     return found
+
+
+def _settings(tree: ast.AST) -> Iterator[str]:
+    """Names of the settings that a source reads: ``config.rate``, ``config["rate"]``, ``config.get("rate")``."""
+    methods = set()
+    for node in ast.walk(tree):  # a call before what is called
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            methods.add(node.func)
+            if node.func.attr == "get" and _are_settings(node.func):
+                yield from (str(word.value) for word in node.args[:1] if isinstance(word, ast.Constant))
+        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and _are_settings(node):
+            yield from (str(word.value) for word in [node.slice] if isinstance(word, ast.Constant))
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and node not in methods:
+            yield from [node.attr] if _are_settings(node) else []
+
+
+def _are_settings(part: ast.Attribute | ast.Subscript) -> bool:
+    """Whether it is a part of what has such a name."""
+    return bool(_SETTINGS.search(getattr(part.value, "attr", getattr(part.value, "id", ""))))
 
 
 def _variables(tree: ast.AST) -> Iterator[str]:

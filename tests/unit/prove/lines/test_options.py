@@ -136,3 +136,45 @@ def test_an_option_that_another_changed_file_looks_at_is_none():
         {TRAIN: moved.encode(), MODEL: b"def made(args):\n    return Net(args.layers)\n"},
     )
     assert first(sides, changed_lines(sides)) is None
+
+
+SETTINGS = """\
+class Trainer:
+    def __init__(self, config, model_cfg):
+        self.config = config
+        self.net = Net(model_cfg.get("width", 8), model_cfg["depth"])
+        config.setdefault("name", "x").lower()
+
+    def fit(self, rows):
+        fit(self.net, rows["x"], self.config.rate, self.state.clip)
+        self.config.epoch = 0
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "name"),
+    [
+        ('model_cfg.get("width", 8)', "8", "width"),
+        ('model_cfg["depth"]', "3", "depth"),
+        ("self.config.rate", "0.1", "rate"),
+    ],
+)
+def test_a_setting_whose_value_is_written_in_is_named(old, new, name):
+    said = f"it no longer looks at its setting {name}: with another it does the same"
+    assert dropped(old, new, SETTINGS) == said
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('model_cfg["depth"]', 'depth_of(model_cfg, "depth")'),
+        ("self.config.rate", "self.rate"),
+        ('rows["x"]', "rows"),
+        ("self.state.clip", "1.0"),
+        ('        config.setdefault("name", "x").lower()\n', ""),
+        ("        self.config.epoch = 0\n", "        self.epoch = 0\n"),
+        ("self.net = Net(", "self.net = Fast("),
+    ],
+)
+def test_what_is_mentioned_or_only_set_or_no_setting_is_none(old, new):
+    assert dropped(old, new, SETTINGS) is None
