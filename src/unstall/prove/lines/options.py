@@ -26,7 +26,7 @@ def first(sides: Sides, lines: Mapping[str, Sequence[int]]) -> str | None:
     ``lines``: the changed lines of each file.
     """
     sources = list(of_change(sides, lines))
-    named = _first_option(sources) or _first_variable(sources) or _first_setting(sources)
+    named = _first_option(sources) or _first_unmentioned(sources)
     return f"it no longer looks at {named}: with another it does the same" if named else None
 
 
@@ -43,19 +43,23 @@ def _first_option(sources: Sequence[ChangedSource]) -> str | None:
     return None
 
 
-def _first_variable(sources: Sequence[ChangedSource]) -> str | None:
-    """One that is not even mentioned any more."""
-    words = {node.value for source in sources for node in ast.walk(source.after) if isinstance(node, ast.Constant)}
-    asked = (name for source in sources for name in _variables(source.before))
-    return next((f"the environment variable {name}" for name in asked if name not in words), None)
+def _first_unmentioned(sources: Sequence[ChangedSource]) -> str | None:
+    """An environment variable or a setting that is not even mentioned any more."""
+    mentioned = _mentioned(sources)
+    for source in sources:
+        asked = [*((f"the environment variable {name}", name) for name in _variables(source.before)),
+                 *((f"its setting {name}", name) for name in _settings(source.before))]  # fmt: skip
+        dropped = next((words for words, name in asked if name not in mentioned), None)
+        if dropped:
+            return dropped
+    return None
 
 
-def _first_setting(sources: Sequence[ChangedSource]) -> str | None:
-    """One that is not even mentioned any more."""
-    words = {node.value for source in sources for node in ast.walk(source.after) if isinstance(node, ast.Constant)}
-    words |= {node.attr for source in sources for node in ast.walk(source.after) if isinstance(node, ast.Attribute)}
-    asked = (setting for source in sources for setting in _settings(source.before))
-    return next((f"its setting {name}" for name in asked if name not in words), None)
+def _mentioned(sources: Sequence[ChangedSource]) -> set[str]:
+    """Attributes and words that the changed program still names, whatever of."""
+    nodes = [node for source in sources for node in ast.walk(source.after)]
+    words = {str(node.value) for node in nodes if isinstance(node, ast.Constant)}
+    return words | {node.attr for node in nodes if isinstance(node, ast.Attribute)}
 
 
 def _declared(tree: ast.AST) -> Iterator[tuple[_Reading, tuple[str, int]]]:
