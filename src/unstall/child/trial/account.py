@@ -16,6 +16,7 @@ optimizer. ``most_threads``: that it had at once whenever one was started, howev
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import hashlib
 import json
@@ -37,7 +38,7 @@ from unstall.child.trial.spaced import Spaced
 from unstall.child.trial.tensors import rows, tensors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 _LEVELS = ("memory", "descriptors", "processes", "threads", "unnamed", "nice", "policy", "cores", "signals", "graphs")
 _MOST_SAMPLES, _MOST_OF_HELPERS = 4096, 64  # the kernel goes through all pages of these
@@ -196,12 +197,24 @@ def shared_bytes(at: str = "/dev/shm") -> int:
 
 
 def _unnamed_bytes(descriptor: str) -> int:
-    """Of a file that is open and in no folder any more; 0 of all else."""
+    """Of a file that is open and in no folder any more; 0 of all else, and of those that take what is printed."""
     try:
         facts = os.fstat(int(descriptor))
     except (OSError, ValueError):  # closed by now: the one that the list was read by
         return 0
-    return 0 if facts.st_nlink or not stat.S_ISREG(facts.st_mode) else facts.st_size
+    is_it = stat.S_ISREG(facts.st_mode) and not facts.st_nlink and (facts.st_dev, facts.st_ino) not in _PRINTED
+    return facts.st_size if is_it else 0
+
+
+def _printed() -> Iterator[tuple[int, int]]:
+    """Device and number of the files that standard output and error go to, as the program is started with them."""
+    for descriptor in (1, 2):
+        with contextlib.suppress(OSError):
+            facts = os.fstat(descriptor)
+            yield facts.st_dev, facts.st_ino
+
+
+_PRINTED = frozenset(_printed())
 
 
 def _listed(folder: str) -> list[str]:

@@ -1,5 +1,5 @@
 """Whether both sides do the same with a sample that is damaged, or other than all the others, or alone in its batch, or
-with far more of them.
+with far more of them, or with texts that are all written otherwise.
 
 A change may hide an error of its data, or cut them to what it has seen: with these data it does the same.
 """
@@ -24,6 +24,8 @@ class DamagedData(NamedTuple):
     """Whether a program may well take such data: where the original does not, nothing is compared."""
     of_text: bool = False
     """Whether only a text can be so."""
+    of_all: bool = False
+    """Whether all are so, so that figures are worth the runs that tell how far they may be off, too."""
     may_fail: bool = False
     """Whether it says nothing that the changed program tells an error: such data are none that it need take."""
     is_course: bool = False
@@ -57,7 +59,7 @@ KINDS = (
         " where a letter of all texts, and of what they are looked up in, is none of Latin-1",
         is_sound=True,
         of_text=True,
-        is_course=True,
+        of_all=True,
     ),
     DamagedData({"damaged": {"kind": "more"}}, " where a sample has more parts than usual", is_sound=True),
     DamagedData({"lone": {}}, " where the last batch of an epoch has one sample", is_sound=True),

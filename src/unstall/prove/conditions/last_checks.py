@@ -150,7 +150,7 @@ class LastChecks:
     def _compare_of(self, data: damaged.DamagedData) -> _Compare | None:
         if data.is_course:
             return self._if_exact
-        return self.comparer.in_words if data.of_text else self.comparer.in_effects
+        return self.comparer.in_words if data.of_text and not data.of_all else self.comparer.in_effects
 
     def _refuse_other_ends(
         self, plan: Mapping[str, Any], original: WholeRun, changed: WholeRun, where: str, compare: _Compare | None

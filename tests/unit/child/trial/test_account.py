@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 
 import pytest
@@ -38,7 +39,7 @@ PROGRAM = """
 """
 
 
-def run_under(plan, program, tmp_path):
+def run_under(plan, program, tmp_path, **streams):
     """Run a program under a plan: how it ended, and the folder that the child side wrote to."""
     script, folder = tmp_path / "program.py", tmp_path / "run"
     script.write_text(textwrap.dedent(program))
@@ -50,7 +51,8 @@ def run_under(plan, program, tmp_path):
         "UNSTALL_CHILD": "unstall.child.trial",
         "UNSTALL_PLAN": json.dumps(plan),
     }
-    done = subprocess.run([sys.executable, str(script)], env=env, timeout=120, capture_output=True, text=True)
+    streams = streams or {"capture_output": True}
+    done = subprocess.run([sys.executable, str(script)], env=env, timeout=120, text=True, **streams)
     assert not list(folder.glob("*error*")) and not list(folder.glob("complaints*")), list(folder.iterdir())
     return done, folder
 
@@ -109,6 +111,25 @@ def test_open_files_and_children_are_counted_at_each_step(tmp_path):
     assert account["most_threads"] == 1 + 5, "with the main one"
     assert [size - account["unnamed"][1] for size in account["unnamed"][1:]] == [0, 3, 6, 9, 12]
     assert set(account["nice"]) == {os.getpriority(os.PRIO_PROCESS, 0)}
+
+
+@pytest.mark.timeout(240)
+def test_what_is_printed_into_a_file_without_a_name_is_none_of_the_programs(tmp_path):
+    program = """
+    import sys
+    import torch
+
+    model = torch.nn.Linear(1, 1)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for _ in range(5):
+        model(torch.ones(1, 1)).sum().backward()
+        optimizer.step()
+        print("progress", file=sys.stderr, flush=True)
+    """
+    with tempfile.TemporaryFile() as errors:
+        _, folder = run_under({"account": {}}, program, tmp_path, stderr=errors)
+        assert errors.seek(0, os.SEEK_END) == 5 * len("progress\n")
+    assert set(json.loads((folder / "account.json").read_text())["unnamed"]) == {0}
 
 
 def test_what_lies_in_shared_memory_is_counted(tmp_path):
