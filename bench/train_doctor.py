@@ -107,7 +107,7 @@ def fixed(command: Path, name: str) -> tuple[str, float]:
         slow, patched = Path(scratch, "slow"), Path(scratch, "patched")
         shutil.copytree(ZOO, slow, ignore=shutil.ignore_patterns("__pycache__"))
         report = asked(command, slow, "fix", "--no-card", "--", sys.executable, f"{name}.py", "--seconds", "60")
-        verdict, patch = proven(report)
+        verdict, patch = proven(report, slow)
         if not patch:
             return verdict, 1.0
         shutil.copytree(slow, patched)
@@ -152,7 +152,7 @@ def published(tool: str, command: Path, examples: Path) -> tuple[str, float]:
             verdict = ", ".join(remedy["name"] for remedy in report["remedies"] if remedy["kept"])
         else:
             report = asked(command, slow, "fix", "--no-card", "--", sys.executable, "main.py", "--epochs", "3")
-            verdict, patch = proven(report)
+            verdict, patch = proven(report, slow)
         if not patch:
             return verdict or "nothing", 1.0
         shutil.copytree(slow, patched)
@@ -177,13 +177,13 @@ def asked(command: Path, folder: Path, verb: str, *words: str) -> dict:
     return report
 
 
-def proven(report: dict) -> tuple[str, bytes]:
-    """(what `fix` has proven, the patch of it; empty where it changes no source)."""
+def proven(report: dict, folder: Path) -> tuple[str, bytes]:
+    """(what `fix` has proven in a folder, the patch of it; empty where it changes no source)."""
     found = report.get("proven")
     if not found:
         return "nothing", b""
     path = (report.get("patch") or {}).get("patch_path")
-    return found["describe"], Path(path).read_bytes() if path else b""
+    return found["describe"], (folder / path).read_bytes() if path else b""
 
 
 def zoo_table(rows: Sequence[Row]) -> Iterator[str]:
