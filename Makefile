@@ -21,7 +21,7 @@ SHELL := bash
 
 .PHONY: help setup system demo test check quick lint format types unit attack long fuzz sanitize wheel docs accuracy heldout overhead \
         simplify-bench predictions-bench model-bench optimize-bench quick-bench sameness-bench prove-bench trace-bench gate-bench \
-        ranks-bench nodes-bench frameworks-bench public-bench real-bench page-bench gpu-check lock clean
+        ranks-bench nodes-bench frameworks-bench public-bench real-bench rival-bench page-bench gpu-check lock clean
 
 help: ## list the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -183,6 +183,10 @@ public-bench: $(READY) ## programs of others, from the checkouts in FOLDERS: ver
 
 real-bench: $(READY) ## others' programs before a known fix, from the clones in FOLDERS: culprit, gain, what optimize reaches
 	$(BIN)/python bench/real.py $(FOLDERS) --rows bench/results/real.json --write docs/real-programs.md --put README.md
+
+rival-bench: $(READY) ## train-doctor, in a virtual environment of its own (RIVAL=its command), beside unstall; EXAMPLES=pytorch/examples
+	$(BIN)/python bench/train_doctor.py $(RIVAL) $(if $(EXAMPLES),--examples $(EXAMPLES)) --rows bench/results/train_doctor.json \
+		--write docs/comparison.md
 
 page-bench: $(READY) ## the HTML report of a million steps, in Chromium
 	$(BIN)/python bench/page.py
