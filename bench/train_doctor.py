@@ -47,10 +47,10 @@ LEGEND = (
     "",
     "On the zoo, on the corpus of changes that `unstall prove` is judged by, and on the case that its own page shows.",
     "Programs and changes are taken in a drawn order, so that a part stands for the whole. It answers sooner, and asks",
-    "less: `compare` looks at the steps' times and the losses of 15 steps, `fix` changes settings, not code. The zoo and",
-    "the corpus are ours, and `unstall` was made with most of them at hand: see [how often it is",
-    "fooled](prove.md#how-often-it-is-fooled) and [programs of others](real-programs.md). Where samples are cached, our",
-    "gain is that of ten epochs.",
+    "less: `compare` looks at the steps' times and the losses of 15 steps, `fix` changes settings, not code. The zoo",
+    "and the corpus are ours, and `unstall` was made with most of them at hand: see",
+    "[how often it is fooled](prove.md#how-often-it-is-fooled) and [programs of others](real-programs.md). Where",
+    "samples are cached, our gain is that of ten epochs.",
     "",
 )
 
