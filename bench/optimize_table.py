@@ -13,6 +13,8 @@ from statistics import harmonic_mean, mean
 from machine import describe, other_sittings, version
 from scipy.stats import beta
 
+from unstall.optimize.payback import epochs_to_pay
+
 ZOO = Path(__file__).resolve().parents[1] / "tests" / "zoo"
 MEASURED = ("src", "tests/zoo", "examples")
 """What a row depends on."""
@@ -75,10 +77,9 @@ class Row:
     @property
     def pays_from(self) -> int | None:
         """The epoch by whose end a cache has won back what its first epoch cost; None where it never does."""
-        if self.first_epoch is None or self.later_epochs is None or self.later_epochs <= 1:
+        if self.first_epoch is None or self.later_epochs is None:
             return None
-        cost, won = 1 / self.first_epoch - 1, 1 - 1 / self.later_epochs
-        return 1 + max(0, math.ceil(cost / won))
+        return epochs_to_pay(self.first_epoch, self.later_epochs)
 
     @property
     def unconfirmed(self) -> bool:

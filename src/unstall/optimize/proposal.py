@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from unstall.optimize.payback import epochs_to_pay, told
 from unstall.optimize.source.files import Sources
+from unstall.optimize.thresholds import MOST_EPOCHS_TO_PAY
 from unstall.records import remedies as records
 from unstall.records.remedies import RemedyStatus, Sameness
 from unstall.statistics import Ratio
@@ -84,6 +86,8 @@ class Attempt:
     """The pairs of runs so far; None before the first trial."""
     speedup: Ratio | None = None
     """The speed-up as measured, fresh runs that confirm it included."""
+    first_epoch: float | None = None
+    """The speed-up of the first epoch, of what keeps samples for the later ones."""
     sameness: Sameness | None = None
     """How the same it computes, as measured; None where that was not asked or cannot be said."""
     observed: Sequence[ObservedTensor] = field(default=(), repr=False)
@@ -117,6 +121,16 @@ class Attempt:
         if expected == "training-changing" and self.observed:
             return True
         self.end(RemedyStatus.NOT_EQUIVALENT, verdict.reason)
+        return False
+
+    def pays(self, first_epoch: float) -> bool:
+        """Whether it wins back soon what its first epoch costs; where it does not, that is its end."""
+        self.first_epoch = first_epoch
+        assert self.speedup is not None
+        epochs = epochs_to_pay(first_epoch, self.speedup.value)
+        if epochs is not None and epochs <= MOST_EPOCHS_TO_PAY:
+            return True
+        self.end(RemedyStatus.SLOWER, told(first_epoch, self.speedup.value))
         return False
 
     def _equivalent(self) -> bool | None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from unstall.optimize.diagnosis import Diagnosis
+from unstall.optimize.payback import told
 from unstall.optimize.proposal import Attempt
 from unstall.optimize.trial_runner import Variant
 from unstall.records.remedies import RemedyStatus
@@ -61,6 +62,12 @@ class Result:
     def needs_revisits(self) -> bool:
         """Whether the total holds from the second visit of each sample on."""
         return any(attempt.proposal.needs_revisits for attempt in self.kept)
+
+    @property
+    def first_epoch(self) -> str:
+        """What the first visit of each sample costs, in words."""
+        costs = [told(kept.first_epoch, kept.speedup.value) for kept in self.kept if kept.first_epoch and kept.speedup]
+        return costs[0] if costs else "the first one still fills the cache"
 
     @property
     def batches_model_calls(self) -> bool:

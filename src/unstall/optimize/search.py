@@ -291,6 +291,7 @@ class Search:
                 self._is_faster(attempt, changed, window, result)
                 and self._is_equivalent(attempt, changed, result)
                 and self._is_confirmed(attempt, changed, window, result)
+                and self._pays(attempt, changed, result)
             )
         except (TrialFailed, TrialNotPossible) as error:
             self.failures[attempt.remedy.name] = self.failures.get(attempt.remedy.name, 0) + 1
@@ -343,13 +344,22 @@ class Search:
             attempt.end(RemedyStatus.INCONCLUSIVE, "the gain is not certain, with fresh runs as well")
         return fresh_gain >= LEAST_GAIN and together.low > 1
 
-    def _window(self, result: Result, state: Diagnosis, proposal: Proposal) -> TimedWindow:
-        """The steps that a trial of the proposal times."""
+    def _pays(self, attempt: Attempt, changed: Variant, result: Result) -> bool:
+        """Whether what keeps samples wins back soon what its first epoch costs, in which all are new."""
+        if not attempt.proposal.needs_revisits:
+            return True
+        self.log("  what its first epoch costs")
+        window = self._window(result, result.last, attempt.proposal, all_new=True)
+        trial = self.compare(result.best, changed, window, enough=lambda trial: True, pairs=CONFIRM_PAIRS)
+        return attempt.pays(trial.ratio().value)
+
+    def _window(self, result: Result, state: Diagnosis, proposal: Proposal, *, all_new: bool = False) -> TimedWindow:
+        """The steps that a trial of the proposal times. ``all_new``: none whose samples were met before."""
         window = window_of(
             state,
             quick=self.options.quick,
             by_call=proposal.batches_model_calls or result.batches_model_calls,
-            revisits=proposal.needs_revisits or result.needs_revisits,
+            revisits=not all_new and (proposal.needs_revisits or result.needs_revisits),
         )
         late = self.reference.plays_first and window.kind == state.kind
         return replace(window, kind=self.reference.kind) if late else window

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from optimize_builders import make_diagnosis, make_finding, make_report, make_run
 
+from unstall.optimize import thresholds
 from unstall.optimize.agent import AgentChange
 from unstall.optimize.comparison import PairedRuns, TimedRun, TrialFailed
 from unstall.optimize.equivalence import Reference, Unobservable
@@ -154,6 +157,36 @@ class Blamed(World):
         return make_diagnosis(
             step_s=0.1 / self.speed(variant), sources=variant.sources, root=self.script.parent, report=report
         )
+
+
+class Keeping(World):
+    """A program of which one change keeps samples: in the first epoch it is so many times as fast."""
+
+    def __init__(self, later, first):
+        super().__init__({"a": (later, "")}, jitter=0.001)
+        self.first = first
+
+    def propose(self, context):
+        return [replace(proposal, needs_revisits=True) for proposal in super().propose(context)]
+
+    def compare(self, base, changed, window, **given):
+        kept, self.effects = self.effects, self.effects if window.fold else {"a": (self.first, "")}
+        try:
+            return super().compare(base, changed, window, **given)
+        finally:
+            self.effects = kept
+
+
+@pytest.mark.parametrize(("later", "first", "epochs"), [(1.36, 0.37, 8), (1.36, 0.7, 3), (3.0, 1.0, 1)])
+def test_what_keeps_samples_has_to_win_its_first_epoch_back_soon(later, first, epochs):
+    result = Keeping(later, first).search()
+    (one,) = (one for one in result.attempts if one.proposal.title == "a")
+    assert one.first_epoch == pytest.approx(first, rel=0.01)
+    words = f"won back by epoch {epochs}" if epochs > 1 else "the first one is no slower"
+    if epochs > thresholds.MOST_EPOCHS_TO_PAY:
+        assert one.status is RemedyStatus.SLOWER and one.reason.endswith(words)
+    else:
+        assert kept(result) == ["a"] and result.first_epoch.endswith(words)
 
 
 def tried(search):
