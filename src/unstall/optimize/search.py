@@ -32,6 +32,7 @@ from unstall.optimize.thresholds import (
     MOST_PAIRS_IN_DOUBT,
     MOST_STEPS,
     NARROW,
+    NEW_STEPS,
     PLAIN_GAIN,
     QUICK_DIAGNOSIS_S,
     TOTAL_CHANGED_S,
@@ -350,6 +351,8 @@ class Search:
             return True
         self.log("  what its first epoch costs")
         window = self._window(result, result.last, attempt.proposal, all_new=True)
+        if window.steps is not None:
+            window = replace(window, steps=min(window.steps, NEW_STEPS))
         trial = self.compare(result.best, changed, window, enough=lambda trial: True, pairs=CONFIRM_PAIRS)
         return attempt.pays(trial.ratio().value)
 
@@ -357,7 +360,7 @@ class Search:
         """The steps that a trial of the proposal times. ``all_new``: none whose samples were met before."""
         window = window_of(
             state,
-            quick=self.options.quick,
+            quick=self.options.quick or all_new,
             by_call=proposal.batches_model_calls or result.batches_model_calls,
             revisits=not all_new and (proposal.needs_revisits or result.needs_revisits),
         )

@@ -82,6 +82,7 @@ LONGEST_PERIOD_S: Annotated[Seconds, "from one to the next: a trial of more woul
 LEAST_STEPS: Annotated[Steps, "timed in a run, where a step takes long"] = 12
 QUICK_LEAST_STEPS: Annotated[Steps, "the same in a quick search"] = 6
 MOST_STEPS: Annotated[Steps, "timed in a run, where a step takes next to nothing: the mean of more is no better"] = 2000
+NEW_STEPS: Annotated[Steps, "timed where all samples are to be new: there may be few more in an epoch"] = 16
 WARM_UP_STEPS: Annotated[Steps, "before the clock: kernels are chosen, allocators and page caches fill"] = 8
 QUICK_WARM_UP_STEPS: Annotated[Steps, "the same in a quick search: most of it is done after the first"] = 4
 FOLD_BATCHES: Annotated[
