@@ -24,4 +24,4 @@ def told(first: float, later: float) -> str:
     if epochs == 1:
         return "the first one is no slower"
     won_back = f"won back by epoch {epochs}" if epochs else "and is never won back"
-    return f"the first one takes {1 / first:.1f}× as long, {won_back}"
+    return f"the first one takes {1 / first:.2f}× as long, {won_back}"

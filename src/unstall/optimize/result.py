@@ -64,7 +64,7 @@ class Result:
         return any(attempt.proposal.needs_revisits for attempt in self.kept)
 
     @property
-    def first_epoch(self) -> str:
+    def cost_of_first_epoch(self) -> str:
         """What the first visit of each sample costs, in words."""
         costs = [told(kept.first_epoch, kept.speedup.value) for kept in self.kept if kept.first_epoch and kept.speedup]
         return costs[0] if costs else "the first one still fills the cache"

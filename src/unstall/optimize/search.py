@@ -32,7 +32,6 @@ from unstall.optimize.thresholds import (
     MOST_PAIRS_IN_DOUBT,
     MOST_STEPS,
     NARROW,
-    NEW_STEPS,
     PLAIN_GAIN,
     QUICK_DIAGNOSIS_S,
     TOTAL_CHANGED_S,
@@ -351,8 +350,6 @@ class Search:
             return True
         self.log("  what its first epoch costs")
         window = self._window(result, result.last, attempt.proposal, all_new=True)
-        if window.steps is not None:
-            window = replace(window, steps=min(window.steps, NEW_STEPS))
         trial = self.compare(result.best, changed, window, enough=lambda trial: True, pairs=CONFIRM_PAIRS)
         return attempt.pays(trial.ratio().value)
 
@@ -360,9 +357,10 @@ class Search:
         """The steps that a trial of the proposal times. ``all_new``: none whose samples were met before."""
         window = window_of(
             state,
-            quick=self.options.quick or all_new,
+            quick=self.options.quick,
             by_call=proposal.batches_model_calls or result.batches_model_calls,
             revisits=not all_new and (proposal.needs_revisits or result.needs_revisits),
+            all_new=all_new,
         )
         late = self.reference.plays_first and window.kind == state.kind
         return replace(window, kind=self.reference.kind) if late else window

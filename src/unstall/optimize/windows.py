@@ -13,6 +13,7 @@ from unstall.optimize.thresholds import (
     LEAST_STEPS,
     LONGEST_PERIOD_S,
     MOST_STEPS,
+    NEW_STEPS,
     QUICK_FOLD_BATCHES,
     QUICK_LEAST_STEPS,
     QUICK_WARM_UP_STEPS,
@@ -23,7 +24,7 @@ from unstall.optimize.thresholds import (
 )
 
 
-def window_of(state: Diagnosis, *, quick: bool, by_call: bool, revisits: bool) -> TimedWindow:
+def window_of(state: Diagnosis, *, quick: bool, by_call: bool, revisits: bool, all_new: bool = False) -> TimedWindow:
     """The steps to be timed.
 
     Args:
@@ -31,17 +32,20 @@ def window_of(state: Diagnosis, *, quick: bool, by_call: bool, revisits: bool) -
         quick: a short window will do.
         by_call: steps are calls of the model: a change may put several into one.
         revisits: samples must be met again, so there are few different ones.
+        all_new: none must be met again, so there are few steps; without ``revisits``.
     """
     if by_call:
         return TimedWindow("forward", WARM_UP_STEPS, None, seconds=WINDOW_S)
+    quick = quick or all_new
     seconds = (QUICK_WINDOW_S if quick else WINDOW_S) * (LATER if slows_down(state) else 1.0)
-    steps = int(min(MOST_STEPS, max(QUICK_LEAST_STEPS if quick else LEAST_STEPS, seconds / state.step_s)))
+    least, most = QUICK_LEAST_STEPS if quick else LEAST_STEPS, NEW_STEPS if all_new else MOST_STEPS
+    steps = int(min(most, max(least, seconds / state.step_s)))
     warmup = QUICK_WARM_UP_STEPS if quick else WARM_UP_STEPS
     if revisits:
         batches = QUICK_FOLD_BATCHES if quick else FOLD_BATCHES
         warmup += batches * (max(1, state.workers) + 1)  # each worker is to meet nearly all, in random order
         return TimedWindow(state.kind, warmup, steps, fold=(state.batch_size or 1) * batches)
-    period = period_of(state)
+    period = None if all_new else period_of(state)
     return TimedWindow(state.kind, warmup, period * math.ceil(steps / period) if period else steps)
 
 

@@ -218,7 +218,7 @@ def _standing(result: Result) -> list[str]:
     """What makes the figures less certain, what stalls the program now, and how far it is from its ceiling."""
     lines = []
     if result.total and result.needs_revisits:
-        lines.append(f"the speed-up holds from the second epoch on: {result.first_epoch}")
+        lines.append(f"the speed-up holds from the second epoch on: {result.cost_of_first_epoch}")
     load = max(result.other_cores, default=0.0)
     if load > _NOTABLE_CORES:
         lines.append(

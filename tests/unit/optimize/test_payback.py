@@ -19,7 +19,7 @@ def test_the_epoch_by_whose_end_the_first_is_won_back(first, later, epochs):
 @pytest.mark.parametrize("later", [1.0, 0.9])
 def test_what_is_no_faster_later_never_pays(later):
     assert epochs_to_pay(0.5, later) is None
-    assert told(0.5, later) == "the first one takes 2.0× as long, and is never won back"
+    assert told(0.5, later) == "the first one takes 2.00× as long, and is never won back"
 
 
 @given(st.floats(0.05, 5.0), st.floats(1.01, 100.0))
@@ -32,4 +32,4 @@ def test_the_training_is_as_fast_by_then_and_not_before(first, later):
 
 def test_in_words():
     assert told(1.0, 2.0) == "the first one is no slower"
-    assert told(0.5, 2.0) == "the first one takes 2.0× as long, won back by epoch 3"
+    assert told(0.5, 2.0) == "the first one takes 2.00× as long, won back by epoch 3"

@@ -186,7 +186,7 @@ def test_what_keeps_samples_has_to_win_its_first_epoch_back_soon(later, first, e
     if epochs > thresholds.MOST_EPOCHS_TO_PAY:
         assert one.status is RemedyStatus.SLOWER and one.reason.endswith(words)
     else:
-        assert kept(result) == ["a"] and result.first_epoch.endswith(words)
+        assert kept(result) == ["a"] and result.cost_of_first_epoch.endswith(words)
 
 
 def tried(search):

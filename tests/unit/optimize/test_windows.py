@@ -94,3 +94,9 @@ def test_a_session_without_steps_is_not_for_ever():
     session = SimpleNamespace(steps=0, began=0.0, wanted=None, stands_still=lambda now: False)
     stop(session)
     assert session.wanted == 1
+
+
+@pytest.mark.parametrize(("step_s", "steps"), [(0.001, 16), (0.2, 7), (2.0, 6)])
+def test_few_steps_have_samples_that_are_all_new(step_s, steps):
+    window = window_of(evaluating(step_s=step_s, each_s=2.0, every=32), **USUAL, all_new=True)
+    assert (window.kind, window.warmup, window.steps, window.fold) == ("optimizer", 4, steps, None)
