@@ -52,7 +52,7 @@ def run_under(plan, program, tmp_path, **streams):
         "UNSTALL_PLAN": json.dumps(plan),
     }
     streams = streams or {"capture_output": True}
-    done = subprocess.run([sys.executable, str(script)], env=env, timeout=120, text=True, **streams)
+    done = subprocess.run([sys.executable, str(script)], cwd=tmp_path, env=env, timeout=120, text=True, **streams)
     assert not list(folder.glob("*error*")) and not list(folder.glob("complaints*")), list(folder.iterdir())
     return done, folder
 
