@@ -20,7 +20,7 @@ from statistics import median
 from machine import other_sittings
 from marked import put_between_marks
 from optimize import Measuring, case
-from optimize_table import Row, line, read_rows, times
+from optimize_table import EPOCHS, Row, gain_in_words, line, read_rows, times
 
 NAMES = tuple(
     path.stem
@@ -55,16 +55,17 @@ def markdown(rows: list[Row]) -> str:
     """The table, and what it comes to."""
     keepers = [row for row in rows if row.kept]
     text = (
-        f"`make quick-bench`, on programs that nothing was tuned on: a change was kept in {len(keepers)} of {len(rows)}"
+        f"`make quick-bench`, on the programs of bench/heldout: a change was kept in {len(keepers)} of {len(rows)}"
         f", within {_GOAL_S:.0f} s in {sum(row.seconds <= _GOAL_S for row in keepers)}"
     )
     if keepers:
-        text += f"; the command took {median(row.seconds for row in keepers):.0f} s in the median"
+        text += f"; there the command took {median(row.seconds for row in keepers):.0f} s in the median"
     text += f". False wins: {sum(row.false_win for row in keepers)}."
+    text += f" Where samples are cached, it is of {EPOCHS} epochs that the program is faster."
     lines = [text, other_sittings({row.name: (row.version, row.machine) for row in rows}, ("", "")), ""]
     lines += ["| program | kept | results | faster | expert's | time |", "| --- | --- | --- | --- | --- | --- |"]
     for row in sorted(rows, key=lambda row: (not row.kept, row.seconds)):
-        cells = [", ".join(row.kept) or "nothing", row.sameness, times(row.gain), times(row.expert)]
+        cells = [", ".join(row.kept) or "nothing", row.sameness, gain_in_words(row), times(row.expert)]
         lines.append(f"| {row.name} | {' | '.join(cells)} | {row.seconds:.0f} s |")
     return "\n".join(lines) + "\n"
 
