@@ -162,7 +162,7 @@ model-bench: $(READY) ## the pipeline model's predictions against real loaders
 optimize-bench: $(READY) ## speed-up reached against the expert's, over tests/zoo and the example
 	$(BIN)/python bench/optimize.py --rows bench/results/optimize.json --write docs/optimize-figures.md --readme README.md
 
-quick-bench: $(READY) ## seconds of `unstall optimize --quick` to a change that pays, on programs that nothing was tuned on
+quick-bench: $(READY) ## seconds of `unstall optimize --quick` to a change that pays, over bench/heldout
 	$(BIN)/python bench/quick.py --rows bench/results/quick.json --put docs/optimize.md
 
 sameness-bench: $(READY) ## how far rounding and more than rounding lie from the limit between them

@@ -3,7 +3,7 @@
     make accuracy                                   the zoo in both layouts, and the tables in docs/accuracy.md
     python bench/accuracy.py --layout installed     as packages that a driver of a few lines calls
     python bench/accuracy.py --only leak_graph --no-twin --verbose
-    make heldout                                    programs that nothing was tuned on
+    make heldout                                    programs by which no threshold was set
     python bench/accuracy.py --zoo FOLDER           another set: a folder with a truth.py of the same form
 
     python bench/accuracy.py --replay --results bench/results/accuracy.json       run nothing: totals of kept rows
@@ -30,6 +30,7 @@ from typing import Any
 
 from accuracy_table import Row, claims, format_row, short, summary, write
 from freed import log_ratios, ratio, stubbable
+from machine import describe, version
 from marked import put_between_marks
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -72,6 +73,7 @@ def main() -> int:
         row, report = judge(case, options)
         if options.no_twin and case.name in rows:
             row.speedup, row.free = rows[case.name].speedup, rows[case.name].free
+        row.version, row.machine = version("src", str(options.zoo)), describe()
         rows[row.name] = row
         print(format_row(row), flush=True)
         if options.verbose and report:

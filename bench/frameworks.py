@@ -248,7 +248,7 @@ def summary(rows: Sequence[Row]) -> str:
     return (
         f"{count} programs: pattern {sum(row.pattern for row in graded)}/{count}, "
         f"culprit {sum(culprits)}/{len(culprits)}, outputs the same {sum(row.same for row in rows)}/{count}, "
-        f"not found again in the cured program {sum(row.is_cured for row in rows)}/{count}"
+        f"pattern and cause not found again in the cured program {sum(row.is_cured for row in rows)}/{count}"
     )
 
 

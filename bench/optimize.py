@@ -105,7 +105,7 @@ def main() -> int:
 
 
 def case(name: str, folder: Path, how: Measuring) -> Row:
-    """One program of the zoo, or of those that nothing was tuned on."""
+    """One program of the zoo or of bench/heldout."""
     copy, patched = folder / "zoo", folder / "patched"
     for programs in PROGRAMS:
         shutil.copytree(programs, copy, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)

@@ -193,8 +193,8 @@ def headlines(keepers: list[Row]) -> list[str]:
         return []
     most = max(over, key=lambda name: over[name])
     return [
-        f"What `unstall optimize` claims is {geometric_mean([*over.values()]):.2f} times the gain in the geometric mean,"
-        f" and {over[most]:.1f} times at most ({most}): where samples are cached, it claims what later epochs gain."
+        f"What `unstall optimize` claims is {geometric_mean([*over.values()]):.2f} times the gain in the geometric mean"
+        f", and {over[most]:.1f} times at most ({most}): where samples are cached, it claims what later epochs gain."
     ]
 
 

@@ -322,13 +322,12 @@ FIGURES: tuple[tuple[str, Callable[[], str], str], ...] = (
 
 def markdown(sheet: Sheet, rounds: int) -> str:
     """The table for docs/."""
-    made, machine = sheet.sitting
-    rest = other_sittings({row.what: (row.version, row.machine) for row in sheet.rows}, sheet.sitting)
+    rest = other_sittings({row.what: (row.version, row.machine) for row in sheet.rows}, ("", ""))
     lines = [
         "# Overhead",
         "",
         "What it costs to run a program under `unstall`: the time of its steps, divided by that of the same steps",
-        f"without `unstall`. 1.01 means one percent more. `make overhead` on {machine}, version {made}.",
+        "without `unstall`. 1.01 means one percent more. `make overhead`.",
         *(["", rest] if rest else []),
         "",
         "| what | wall time | CPU time | goal | |",

@@ -201,13 +201,13 @@ def by_kind(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _sittings(rows: Sequence[Row]) -> list[str]:
-    return [other_sittings({row.program: (row.version, row.machine) for row in rows}, ("", "")), ""]
+    return [other_sittings({f"{row.program}, {row.name}": (row.version, row.machine) for row in rows}, ("", "")), ""]
 
 
 HELD_OUT = """
 ### Programs to which nothing was fitted
 
-The {count} programs of `bench/heldout` were written last; nothing was tuned on them
+No constant of the predictions was set by the {count} programs of `bench/heldout`
 (`python bench/predictions.py --zoo bench/heldout`).
 """
 

@@ -15,6 +15,7 @@ import argparse
 import hashlib
 import json
 import os
+import re
 import resource
 import shutil
 import subprocess
@@ -240,6 +241,8 @@ def comparable(first: Outcome, last: Outcome) -> str:
 def markdown(rows: Sequence[Row]) -> str:
     """The page of docs/."""
     equal = sum(row.same == "yes" for row in rows)
+    nothing = [row.name for row in rows if not re.search(r"\b[1-9]\d* of", row.compared)]
+    bare = f" In {len(nothing)} of them no number and no file can be compared: {', '.join(nothing)}." if nothing else ""
     sittings = other_sittings({row.name: (row.version, row.machine) for row in rows}, ("", ""))
     lines = [
         "# Public programs",
@@ -250,7 +253,7 @@ def markdown(rows: Sequence[Row]) -> str:
         "",
         sittings,
         "",
-        f"**Outputs the same in {equal} of {len(rows)}.**",
+        f"**Outputs the same in {equal} of {len(rows)}, as far as they can be compared.**{bare}",
         "",
         "| program | verdict | culprit | same | compared | wall | CPU | seconds |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",
@@ -266,7 +269,8 @@ def markdown(rows: Sequence[Row]) -> str:
         "- **Same**: what two plain runs agree on is compared with two watched runs; **compared** says how much it is.",
         "  What a plain run prints differently each time (names of temporary files) cannot be compared, nor can times.",
         "- **Wall** and **CPU**: watched over plain, whole runs with start-up, sampler and report, in the order plain,",
-        "  watched, watched, plain. On short programs the start-up of `unstall` is most of it.",
+        "  watched, watched, plain. Starting `unstall`, the sampler, the first looks at the program and the report",
+        "  take one to four seconds, which is most of it on short programs, all the more where they have one core.",
         "- Where a program does not seed its random numbers, bench/seeded.py seeds them and runs it; and",
         "  `PYTHONHASHSEED` is 0 in every run.",
         "",

@@ -1,4 +1,4 @@
-"""How long `unstall optimize --quick` takes to its first kept change, on programs that nothing was tuned on.
+"""How long `unstall optimize --quick` takes to its first kept change, on the programs of bench/heldout.
 
     make quick-bench                                         those of bench/heldout, and the table in docs/optimize.md
     python bench/quick.py --only lidar_course,pair_loss      any of bench/heldout and tests/zoo

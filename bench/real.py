@@ -57,7 +57,7 @@ def main() -> int:
     parser.add_argument("--keep-gains", action="store_true", help="do not time again what --rows has the gain of")
     parser.add_argument("--keep-verdicts", action="store_true", help="measure anew only what optimize reaches")
     parser.add_argument("--no-optimize", dest="optimize", action="store_false")
-    parser.add_argument("--budget", default="3m", help="of unstall optimize")
+    parser.add_argument("--budget", default="7m", help="of unstall optimize")
     parser.add_argument("--rows", type=Path, help="a JSON file that keeps the rows")
     parser.add_argument("--write", type=Path, help="write the table as Markdown")
     parser.add_argument("--put", type=Path, help="put the fixes that are worth it between the marks in this file")

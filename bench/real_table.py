@@ -156,11 +156,20 @@ def summary(rows: Sequence[Row]) -> list[str]:
         text.append(f"- {len(idle)} of {len({row.name for row in rows})} fixes gain less than {WORTHWHILE - 1:.0%}.")
     held = [row.holds for row in rows if row.holds is not None]
     if held:
-        text.append(f"- The interval of the expected gain holds the fix's in {sum(held)} of {len(held)}.")
+        worth = [row.holds for row in rows if row.holds is not None and row.gain >= WORTHWHILE]
+        text.append(
+            f"- Where the culprit is what the fix changed, the interval of the expected gain holds the fix's in "
+            f"{sum(held)} of {len(held)}: of fixes that are worth it in {sum(worth)} of {len(worth)}, of the others in "
+            f"{sum(held) - sum(worth)} of {len(held) - len(worth)}."
+        )
     tried = [row for row in rows if row.reached is not None and row.gain >= WORTHWHILE]
     if tried:
         share = math.exp(mean(math.log((row.reached or 1.0) / row.gain) for row in tried))
-        text.append(f"- `unstall optimize`: gain over the fix's, geometric mean of {len(tried)}: {share:.2f}.")
+        idle_ones = sum(not row.kept for row in tried)
+        text.append(
+            f"- `unstall optimize`: gain over the fix's, not capped, geometric mean of {len(tried)}: {share:.2f}. In "
+            f"{idle_ones} it kept nothing."
+        )
     return text
 
 

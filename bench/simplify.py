@@ -80,7 +80,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--zoo", type=Path, default=ROOT / "tests" / "zoo")
     parser.add_argument("--only", help="names of cases, with commas between")
-    parser.add_argument("--budget", default="120s", help="of each study")
+    parser.add_argument("--budget", default="60s", help="of each study")
     parser.add_argument("--auto", action="store_true", help="let it choose all trials, not the culprit's stub alone")
     parser.add_argument("--twin-seconds", type=float, default=4.0, help="of each plain run of slow and fast")
     parser.add_argument("--twin-rounds", type=int, default=2, help="of two plain runs of each")
@@ -253,8 +253,8 @@ _COLUMNS = """\
 **Measured** is the speed-up that `unstall simplify` found without the culprit; **predicted** is what the pipeline
 model expected. **Free** is the true speed-up: the culprit made free by hand, compared with the program as it is,
 alternately within one process. **Fixed** is the speed-up of an expert's version, which still pays for the culprit in
-its new form. A stub leaves nothing of the culprit, so it tells what a fix can bring at most: more than the fix,
-wherever the new form is not cheap.
+its new form. A stub leaves nothing of the culprit, so it tells what a fix of the culprit alone can bring at most; a fix
+that takes away more than the culprit may bring more. **Not exceeded** means: by no more than the interval or 15 %.
 """
 
 

@@ -1,4 +1,4 @@
-"""What is planted in each program that nothing was tuned on.
+"""What is planted in each program by which no threshold was set.
 
 They were written after the thresholds, and are run to be counted only: one whose verdict leads to a change moves to
 tests/zoo, and another takes its place. Names and options are those of tests/zoo, whose ``common`` they share.
