@@ -169,7 +169,7 @@ sameness-bench: $(READY) ## how far rounding and more than rounding lie from the
 	$(BIN)/python bench/sameness.py --write docs/sameness.md
 
 prove-bench: $(READY) ## how often `unstall prove` is fooled, and wrongs an honest change, over bench/hacks
-	$(BIN)/python bench/prove.py --rows bench/results/prove.json --write docs/prove.md
+	$(BIN)/python bench/prove.py --rows bench/results/prove.json --write docs/prove-figures.md
 
 trace-bench: $(READY) ## reading large traces, next to HolisticTraceAnalysis
 	$(BIN)/python bench/trace.py --write docs/trace-speed.md

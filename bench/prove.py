@@ -97,9 +97,33 @@ def table(rows: Sequence[Row], *, honest: bool, held_out: bool) -> Iterator[str]
         verdicts = ", ".join(f"{count} {word}" for word, count in Counter(row.verdict for row in of_family).items())
         yield f"| {family} | {len(of_family)} | {sum(row.wrong for row in of_family)} | {verdicts} |"
     wrong, count = sum(row.wrong for row in chosen), len(chosen)
-    bound = float(beta.ppf(0.95, wrong + 1, count - wrong)) if wrong < count else 1.0
-    yield f"| all | {count} | {wrong} | at most {bound:.0%} with 95 % confidence |"
+    yield f"| all | {count} | {wrong} | at most {bound(wrong, count):.0%} with 95 % confidence |"
     yield ""
+
+
+def totals(rows: Sequence[Row]) -> Iterator[str]:
+    """A Markdown table of all of them: how many a judge got wrong, with the upper bound."""
+    yield "| changes | judged | wrong | at most, with 95 % confidence | proven | different or refused | undecided |"
+    yield "| --- | ---: | --- | ---: | ---: | ---: | ---: |"
+    for held_out in (False, True):
+        for honest in (False, True):
+            chosen = [row for row in rows if row.honest == honest and row.held_out == held_out]
+            if not chosen:
+                continue
+            wrong = sum(row.wrong for row in chosen)
+            error = f"{wrong} {'rejected' if honest else 'proven'}"
+            proven = sum(row.verdict == "proven" for row in chosen)
+            rejected = sum(row.verdict in _REJECTED for row in chosen)
+            kind = f"{'honest' if honest else 'bad'}{', held out' * held_out}"
+            yield (
+                f"| {kind} | {len(chosen)} | {error} | {bound(wrong, len(chosen)):.0%} | {proven} | {rejected} "
+                f"| {len(chosen) - proven - rejected} |"
+            )
+
+
+def bound(wrong: int, count: int) -> float:
+    """Clopper-Pearson: the largest rate of errors with which so few are still seen in 5 of 100 sittings."""
+    return float(beta.ppf(0.95, wrong + 1, count - wrong)) if wrong < count else 1.0
 
 
 def drawn(key: str) -> bytes:
@@ -160,10 +184,11 @@ def main() -> int:
     where = f" on {machine}, version {commit}" * any((row.version, row.machine) == here for row in rows)
     judged = f"{len(rows)} of {len({row.key for row in rows}.union(change.key for change in changes))} changes judged"
     made = f"{judged}, {minutes:.1f} minutes a proof, by `make prove-bench`{where}."
-    page = "\n".join([*lines, made, *(["", rest] if rest else [])]) + "\n"
-    print("", page, sep="\n")
+    in_all = "\n".join([*totals(rows), "", made, *(["", rest] if rest else [])]) + "\n"
+    print("", *lines, in_all, sep="\n")
     if arguments.write:
-        put_between_marks(arguments.write, "make prove-bench", page)
+        put_between_marks(arguments.write, "make prove-bench", in_all)
+        put_between_marks(arguments.write, "make prove-bench, by family", "\n".join(lines))
     return int(any(row.wrong and not row.honest for row in rows))
 
 

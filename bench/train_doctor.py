@@ -52,7 +52,7 @@ LEGEND = (
     "`compare` looks at the steps' times and at losses. It wants 55 steps by default; the programs of the corpus have",
     "fewer, so it was given `--warmup-steps 3 --steps 15`, and might be fooled less often with more. The zoo and the",
     "corpus are ours, and `unstall` was made with most of them at hand: see [how often it is",
-    "fooled](prove.md#how-often-it-is-fooled) and [programs of others](real-programs.md). mnist_rnn was not at hand:",
+    "fooled](prove-figures.md) and [programs of others](real-programs.md). mnist_rnn was not at hand:",
     "at first, `unstall optimize` kept a cache of samples there that made two epochs 1.7 times as long. What a first",
     "epoch costs is measured since, and nothing is kept.",
     "",
@@ -118,7 +118,7 @@ def machines(rows: Sequence[Row]) -> Iterator[str]:
     for part in dict.fromkeys(row.part for row in rows):
         named = Counter(row.machine for row in rows if row.part == part)
         yield f"- train-doctor, {part}: {'; '.join(f'{count} on {machine}' for machine, count in named.most_common())}."
-    yield "- unstall: see [what optimize reaches](optimize-figures.md) and [proofs](prove.md)."
+    yield "- unstall: see [what optimize reaches](optimize-figures.md) and [proofs](prove-figures.md)."
     yield "- Minutes are not all of one machine."
     yield ""
 
