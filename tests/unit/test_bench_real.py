@@ -149,7 +149,7 @@ def test_the_summary_leaves_out_only_fixes_that_gain_nothing(real):
         "- checkout: pattern 1 of 1, culprit 1 of 1, culprit or one of the callers named with it 1 of 1.",
         "- installed: pattern 1 of 1, culprit 0 of 1, culprit or one of the callers named with it 1 of 1.",
         "- 1 of 2 fixes gain less than 10%.",
-        "- `unstall optimize`: gain over the fix's, geometric mean of 1: 0.50.",
+        "- `unstall optimize`: gain over the fix's, not capped, geometric mean of 1: 0.50. In 1 it kept nothing.",
     ]
 
 
