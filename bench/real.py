@@ -59,9 +59,8 @@ def main() -> int:
     parser.add_argument("--no-optimize", dest="optimize", action="store_false")
     parser.add_argument("--budget", default="7m", help="of unstall optimize")
     parser.add_argument("--rows", type=Path, help="a JSON file that keeps the rows")
-    parser.add_argument("--write", type=Path, help="write the table as Markdown")
+    parser.add_argument("--write", type=Path, help="put the whole table between the marks in this file")
     parser.add_argument("--put", type=Path, help="put the fixes that are worth it between the marks in this file")
-    parser.add_argument("--note", default="", help="a sentence on how these figures were made, for the page")
     options = parser.parse_args()
     if options.commands or options.folders is None:
         print("\n".join(commands()))
@@ -85,7 +84,7 @@ def main() -> int:
             kept = {name: [asdict(row) for row in layouts] for name, layouts in rows.items()}
             options.rows.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
     if options.write:
-        options.write.write_text(markdown(in_order(rows), options.note), encoding="utf-8")
+        put_between_marks(options.write, "make real-bench", markdown(in_order(rows)))
     if options.put:
         put_between_marks(options.put, "make real-bench", worthwhile(in_order(rows)))
     return int(failed)

@@ -16,10 +16,6 @@ LAYOUTS = ("checkout", "installed")
 WORTHWHILE = 1.1
 """A fix that gains less brought nothing: two runs of one program differ by as much on a shared machine."""
 LEGEND = (
-    "Public repositories as they were before a performance fix, each with a driver of ours that trains on made data",
-    "(`bench/real`; `python bench/real.py --commands` says how to get the repositories). The driver lies in a",
-    "**checkout** of the repository, or the library is **installed** in site-packages.",
-    "",
     "- **verdict**, **culprit**: what `unstall run` says before the fix. ✓: the pattern names what the maintainers",
     "  fixed; the culprit lies in a function that their fix changes. A culprit that the fix calls less often, from a",
     "  function above it, counts as wrong; whether the report names that function as a caller is counted separately.",
@@ -80,19 +76,14 @@ def line(row: Row) -> str:
     return f"{row.name:30} {row.layout:10} fix {row.gain:.2f}x {marks}{reached}  {row.pattern}  {row.culprit}"
 
 
-def markdown(rows: Sequence[Row], note: str = "") -> str:
-    """The page of docs/."""
-    here = any((row.version, row.machine) == sitting() for row in rows)
+def markdown(rows: Sequence[Row]) -> str:
+    """The table of docs/, and what it comes to."""
     lines = [
-        "# Real programs",
-        "",
-        f"`make real-bench`{f' on {sitting()[1]}, version {sitting()[0]}' * here}. {note}".rstrip(),
-        "",
-        *([rest, ""] if (rest := _other_sittings(rows)) else []),
         *summary(rows),
         *kept_gains(rows),
         *searches(rows),
         "",
+        *([rest, ""] if (rest := _other_sittings(rows)) else []),
         *LEGEND,
     ]
     cases = {case.name: case for case in CASES}
