@@ -13,7 +13,7 @@ class RemedyStatus(Enum):
 
     KEPT = "kept"
     SLOWER = "slower"
-    """Measured, and no faster than the program without it."""
+    """Measured, and no faster than the program without it, or not soon enough."""
     NOT_EQUIVALENT = "not_equivalent"
     """It computes something else, or that could not be compared."""
     INCONCLUSIVE = "inconclusive"
