@@ -121,8 +121,10 @@ def _interval(pipeline: Pipeline, changes: Changes, ratio: float, miss: float, s
     if changes == AS_RECORDED:
         error = pipeline.spread * 1.96
         return math.exp(-error), math.exp(error)
-    error = thresholds.ERROR + thresholds.ERROR_OF_CHANGE * abs(math.log(max(ratio, 1e-3)))
-    error = math.hypot(error, miss, 1.96 * pipeline.spread)
+    least, of_change = thresholds.ERROR, thresholds.ERROR_OF_CHANGE
+    if changes.scales:
+        least, of_change = thresholds.ERROR_SCALED, thresholds.ERROR_OF_SCALED
+    error = math.hypot(least + of_change * abs(math.log(max(ratio, 1e-3))), miss, 1.96 * pipeline.spread)
     ratios = [ratio, *_other_readings(pipeline, changes, seed)]
     return min(ratios) * math.exp(-error), max(ratios) * math.exp(error)
 

@@ -29,12 +29,15 @@ LEAST_ALONE: Annotated[Share, "of what was seen, that computing may have taken a
 LEAST_COMPUTED: Annotated[Share, "of what was seen, that computing took in any case"] = 0.1
 LONG_EPOCH: Annotated[int, "steps", "of a loop that shows no epochs, over which validation is spread"] = 100_000
 
-# Predictions. The error is what ``bench/model.py`` finds: nine of ten measured steps lie inside.
+# Predictions. Nine of ten measured steps are to lie inside the interval: of settings by ``bench/model.py``, of
+# components that take another time by ``bench/predictions.py``. Shares of these come of samples, and caches are shared.
 BATCHES: Annotated[int, "batches", "of a simulation: a mean within a per cent, in a tenth of a second"] = 2000
 MOST_IN_FLIGHT: Annotated[int, "batches", "left out at the beginning, while the queues fill"] = 4000
 NUDGE: Annotated[Share, "by which a component is made longer and shorter to see its elasticity"] = 0.01
-ERROR: Annotated[float, "in logarithms", "for any change"] = 0.06
-ERROR_OF_CHANGE: Annotated[float, "in logarithms", "for each e-fold that the step changes by"] = 0.12
+ERROR: Annotated[float, "in logarithms", "for any change of settings"] = 0.06
+ERROR_OF_CHANGE: Annotated[float, "in logarithms", "for each e-fold that the step changes by with settings"] = 0.12
+ERROR_SCALED: Annotated[float, "in logarithms", "for any change of a component's time"] = 0.1
+ERROR_OF_SCALED: Annotated[float, "in logarithms", "for each e-fold that the step changes by with a component"] = 0.3
 WARMS: Annotated[float, "in logarithms", "faster, for each e-fold that the main thread's work shrinks by"] = 0.1
 MOST_WARMED_S: Annotated[Seconds, "of a step, that warm caches save: the most that was seen with a cached loader"] = (
     5e-3

@@ -27,6 +27,8 @@ class ReportedExperiment(msgspec.Struct, kw_only=True, omit_defaults=True, froze
     ratio: float
     ci95: tuple[float, float]
     predicted_ratio: float | None = None
+    predicted_interval: tuple[float, float] | None = None
+    """Meant to hold the true ratio in nine cases of ten."""
     segments: int | None = None
     component: str | None = None
     """What was free, or slowed, in it."""

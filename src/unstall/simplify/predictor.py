@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from unstall import model
 from unstall.child.experiments.interventions.base import Specification
@@ -14,6 +14,14 @@ if TYPE_CHECKING:
     from unstall.benchmark.measure import LoopMeasurement
 
 
+class PredictedSpeedup(NamedTuple):
+    """Base over arm, and the ends of an interval that is meant to hold the true one in nine cases of ten."""
+
+    value: float
+    low: float
+    high: float
+
+
 def pipeline_of(measured: LoopMeasurement | None) -> model.Pipeline | None:
     """The pipeline model of a run that has just been measured; None where it gives none."""
     try:
@@ -22,8 +30,8 @@ def pipeline_of(measured: LoopMeasurement | None) -> model.Pipeline | None:
         return None
 
 
-def speedup(pipeline: model.Pipeline | None, experiment: Experiment) -> float | None:
-    """Base over arm; None without a model, and where it has no word for what the experiment changes."""
+def speedup(pipeline: model.Pipeline | None, experiment: Experiment) -> PredictedSpeedup | None:
+    """What an experiment is to bring; None without a model, and where it has no word for what is changed."""
     settings = experiment.settings or {}
     if pipeline is None or experiment.placebo or "ranks" in settings:
         return None
@@ -32,7 +40,9 @@ def speedup(pipeline: model.Pipeline | None, experiment: Experiment) -> float | 
         arm = model.predict(pipeline, _changes((*experiment.base, *experiment.arm), settings.get("loader")))
     except model.ChangeError:
         return None
-    return base.step_s / arm.step_s if arm.step_s else None
+    if not arm.low:
+        return None
+    return PredictedSpeedup(*(base.step_s / step_s for step_s in (arm.step_s, arm.high, arm.low)))
 
 
 def _changes(interventions: Iterable[Specification], loader: Specification | None = None) -> model.Changes:

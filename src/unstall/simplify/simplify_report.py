@@ -143,7 +143,7 @@ def _answering(result: ExperimentResult) -> list[str]:
     return [f"giving recorded answers took {percent(share)} of a step without it: left out"]
 
 
-def _experiment(result: ExperimentResult, predicted: float | None) -> records.ReportedExperiment:
+def _experiment(result: ExperimentResult, predicted: predictor.PredictedSpeedup | None) -> records.ReportedExperiment:
     ratio, experiment = result.ratio, result.experiment
     assert ratio is not None
     slope, disturbed = elasticity(result), len(result.disturbed_log_ratios)
@@ -152,7 +152,8 @@ def _experiment(result: ExperimentResult, predicted: float | None) -> records.Re
         intervention=experiment.intervention,
         ratio=ratio.value,
         ci95=_finite_interval(ratio),
-        predicted_ratio=predicted,
+        predicted_ratio=predicted.value if predicted else None,
+        predicted_interval=(predicted.low, predicted.high) if predicted else None,
         segments=4 * ratio.blocks,
         component=experiment.component,
         conclusive=result.state == "measured",

@@ -52,17 +52,19 @@ def free(name):
 )
 def test_it_is_what_what_if_says(pipeline, experiment, question):
     said = model.predict(pipeline, model.parse([question]))
-    assert speedup(pipeline, experiment) == pytest.approx(said.speedup)
+    found = speedup(pipeline, experiment)
+    assert found.value == pytest.approx(said.speedup)
+    assert (found.low, found.high) == pytest.approx((said.speedup_low, said.speedup_high))
 
 
 def test_a_function_is_its_share_of_the_samples(pipeline):
     left_s = 0.2 - 0.096 - thresholds.MOST_WARMED_S
-    assert speedup(pipeline, without("log")) == pytest.approx(0.2 / left_s, rel=0.01)
+    assert speedup(pipeline, without("log")).value == pytest.approx(0.2 / left_s, rel=0.01)
 
 
 def test_a_second_part_is_predicted_without_the_first(pipeline):
     second = plan.interaction(without("log"), free("backward"))
-    assert speedup(pipeline, second) == pytest.approx(0.104 / 0.064, rel=0.01)
+    assert speedup(pipeline, second).value == pytest.approx(0.104 / 0.064, rel=0.01)
 
 
 @pytest.mark.parametrize(
