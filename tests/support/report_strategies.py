@@ -211,6 +211,7 @@ reports = st.builds(
             kept=st.booleans(),
             speedup=maybe_amount,
             ci95=st.none() | ci95,
+            first_epoch_speedup=maybe_amount,
             sameness=st.none() | st.sampled_from(["exact", "close", "reduced"]),
             equivalent=st.none() | st.booleans(),
             why_not=st.none() | words,
@@ -218,6 +219,7 @@ reports = st.builds(
         max_size=2,
     ),
     total_speedup=maybe_amount,
+    total_ci95=st.none() | ci95,
     patch=st.none() | words,
     hotspots=st.lists(
         st.builds(

@@ -75,8 +75,8 @@ def optimize(call: ToolCall) -> OptimizeAnswer:
         next = ["No change was proven faster: the culprit needs a rewrite by hand. Judge that with optimize again."]
     return _fitted(
         OptimizeAnswer(
-            **_report_fields(call, report), total_speedup=report.total_speedup, sameness=report.sameness,
-            changes_files=bool(report.patch), tried=tried, next=next,
+            **_report_fields(call, report), total_speedup=report.total_speedup, total_ci95=report.total_ci95,
+            sameness=report.sameness, changes_files=bool(report.patch), tried=tried, next=next,
         )
     )  # fmt: skip
 

@@ -84,6 +84,7 @@ class OptimizeAnswer(ReportAnswer):
     """Of a search for changes."""
 
     total_speedup: float | None = Field(description="Original against changed, measured side by side.")
+    total_ci95: tuple[float, float] | None = Field(description="Its 95 % interval.")
     sameness: str | None
     changes_files: bool = Field(description="Whether there is a patch among the resources.")
     tried: list[Tried]

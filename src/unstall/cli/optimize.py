@@ -85,7 +85,7 @@ def verb(
         warn(result.problem)
     written = _write(result, patch, remedies_file)
     remarks = [*result.remarks, *_about_patch(result, patch)]
-    answer = optimize_view.OptimizeResult(result.report, result.interval, remarks)
+    answer = optimize_view.OptimizeResult(result.report, remarks)
     code = deliver(
         optimize_view,
         answer,

@@ -52,6 +52,7 @@ def conclude(program: Program, result: Result, *, run_id: str) -> SearchOutcome:
         run=msgspec.structs.replace(first.run, id=run_id, notes=[*result.notes, *remarked]),
         remedies=remedies,
         total_speedup=result.total.value if result.total else None,
+        total_ci95=(result.total.low, result.total.high) if result.total else None,
         patch=patch.decode(errors="replace") or None,
     )
     return SearchOutcome(report, patch, remarked)

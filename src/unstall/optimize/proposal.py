@@ -148,6 +148,7 @@ class Attempt:
             speedup=self.speedup.value if self.speedup else None,
             ci95=(self.speedup.low, self.speedup.high) if self.speedup else None,
             predicted_speedup=self.proposal.predicted,
+            first_epoch_speedup=self.first_epoch,
             sameness=self.sameness,
             equivalent=self._equivalent(),
             why_not=self.reason,

@@ -52,6 +52,8 @@ class TriedRemedy(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True)
     speedup: float | None = None
     ci95: tuple[float, float] | None = None
     predicted_speedup: float | None = None
+    first_epoch_speedup: float | None = None
+    """Of what keeps samples for later epochs: that of the epoch in which it makes and keeps them."""
     sameness: Sameness | None = None
     """None where that was not measured, or cannot be said."""
     equivalent: bool | None = None

@@ -247,6 +247,7 @@ class Report(msgspec.Struct, kw_only=True, frozen=True):
     study: Study | None = None
     remedies: Sequence[TriedRemedy] = msgspec.field(default_factory=list)
     total_speedup: float | None = None
+    total_ci95: tuple[float, float] | None = None
     patch: str | None = None
     hotspots: Sequence[Hotspot] = msgspec.field(default_factory=list)
     modules: Sequence[ModuleTime] = msgspec.field(default_factory=list)

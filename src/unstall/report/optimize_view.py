@@ -22,8 +22,6 @@ class OptimizeResult:
     """What the search found, and what to say of it beyond the report."""
 
     report: Report
-    interval: tuple[float, float] | None = None
-    """The 95 % interval of the total speed-up."""
     remarks: Sequence[str] = ()
     """Lines for the end of the screen."""
 
@@ -34,7 +32,7 @@ def page(answer: OptimizeResult, width: int = 100) -> Page:
     page = Page.fitting(width, narrowest=_NARROWEST, widest=_WIDEST)
     page.line(f"unstall optimize · {shorten(sanitize_line(' '.join(report.run.command)), page.width - 20)}")
     page.blank()
-    page.line(_headline(report, answer.interval))
+    page.line(_headline(report))
     for title, remedies in _groups(report):
         if remedies:
             page.blank()
@@ -66,7 +64,8 @@ def _groups(report: Report) -> list[tuple[str, list[TriedRemedy]]]:
     ]
 
 
-def _headline(report: Report, interval: tuple[float, float] | None) -> str:
+def _headline(report: Report) -> str:
+    interval = report.total_ci95
     if report.total_speedup is None:
         if any(remedy.status is RemedyStatus.UNTRIED for remedy in report.remedies):
             return "  nothing was kept, but not everything was tried: a larger --budget may find more"

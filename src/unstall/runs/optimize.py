@@ -58,8 +58,6 @@ class Optimized:
     """The kept remedies that can be set at run time, as TOML."""
     root: Path
     """Where the patch applies."""
-    interval: tuple[float, float] | None
-    """The 95 % interval of the total speed-up."""
     remarks: list[str]
     """How the search ended and where the program stands now, a line each."""
     interrupted: bool
@@ -111,7 +109,6 @@ def optimize(
         patch=outcome.patch,
         remedies=remedies_file.written(result.kept).encode(),
         root=target.root,
-        interval=(result.total.low, result.total.high) if result.total else None,
         remarks=[
             f"stopped: {_WHY_STOPPED[result.stopped_by]}",
             *_standing(result),

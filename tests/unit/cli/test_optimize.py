@@ -21,7 +21,6 @@ def found(tmp_path, healthy_report):
         patch=b"--- a/train.py\n",
         remedies=b"# remedies\n",
         root=tmp_path,
-        interval=None,
         remarks=[],
         interrupted=False,
         problem=None,

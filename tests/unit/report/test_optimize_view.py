@@ -8,8 +8,8 @@ from unstall.records.remedies import RemedyStatus, TriedRemedy
 from unstall.report import optimize_view
 
 
-def shown(report, interval=None, remarks=()):
-    return optimize_view.page(optimize_view.OptimizeResult(report, interval, remarks), 100).as_text()
+def shown(report, remarks=()):
+    return optimize_view.page(optimize_view.OptimizeResult(report, remarks), 100).as_text()
 
 
 def test_what_was_kept_comes_first_and_reasons_follow(input_bound):
@@ -34,8 +34,10 @@ def test_what_was_kept_comes_first_and_reasons_follow(input_bound):
         ),
     ]
     text = shown(
-        msgspec.structs.replace(input_bound, remedies=tried, total_speedup=3.1), (2.9, 3.3), ["stopped: nothing left"]
+        msgspec.structs.replace(input_bound, remedies=tried, total_speedup=3.1, total_ci95=(2.9, 3.3)),
+        ["stopped: nothing left"],
     )
+    assert "(95 % between 2.9× and 3.3×)" in text
     assert text.index("3.1× faster") < text.index("cache: it") < text.index("threads: 1") < text.index("compile")
     assert "bit for bit" in text and "3.00× [2.50 to 3.50], predicted 2.90×" in text
     assert "no gain" in text and "stopped: nothing left" in text
@@ -89,5 +91,6 @@ def test_advice_is_apart_from_what_was_tried(input_bound):
 
 def test_a_total_that_may_be_none_is_not_called_certain(input_bound):
     report = msgspec.structs.replace(input_bound, total_speedup=2.0)
-    assert "2× faster (95 % between 1.8× and 2.2×)" in shown(report, (1.8, 2.2))
-    assert "2× faster, not certain (95 % between 0.9× and 4.4×)" in shown(report, (0.9, 4.4))
+    certain, not_certain = (msgspec.structs.replace(report, total_ci95=ends) for ends in ((1.8, 2.2), (0.9, 4.4)))
+    assert "2× faster (95 % between 1.8× and 2.2×)" in shown(certain)
+    assert "2× faster, not certain (95 % between 0.9× and 4.4×)" in shown(not_certain)
