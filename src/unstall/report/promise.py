@@ -8,7 +8,7 @@ from __future__ import annotations
 from unstall.records.report import Finding, Report
 from unstall.records.speedup import Speedup
 from unstall.records.vocabulary import WITHOUT_CULPRIT
-from unstall.report.thresholds import NOTICEABLE, UNBOUNDED
+from unstall.report.thresholds import ABOVE_CEILING, NOTICEABLE, UNBOUNDED
 from unstall.text import units
 from unstall.text.sanitize import sanitize_line
 
@@ -62,7 +62,18 @@ def ceiling_line(report: Report) -> str | None:
 
 def gain_line(report: Report) -> str | None:
     """The expected gain of the verdict's remedy in full; None where none is known."""
-    return (gain(report.verdict) or None) if report.run.steps else None
+    text = gain(report.verdict)
+    if not text or report.run.steps == 0:
+        return None
+    return f"{text}; the most, if the code around it gets cheaper, too" if _cures_more(report.verdict) else text
+
+
+def _cures_more(finding: Finding) -> bool:
+    """Whether the gain may be larger than the ceiling, which is the culprit's alone."""
+    expected, culprits = finding.expected_gain, finding.ceiling
+    if expected is None or culprits is None or expected.high >= UNBOUNDED:
+        return False
+    return expected.high >= ABOVE_CEILING * culprits.high
 
 
 def factor(value: float) -> str:

@@ -13,6 +13,7 @@ from unstall.threshold import Factor, Seconds, Share, Steps
 NOTICEABLE: Annotated[Factor, "as fast: smaller speed-ups are not worth a word"] = 1.02
 FASTER: Annotated[Factor, "as fast in a prediction: smaller gains are none to speak of"] = 1.03
 SAME: Annotated[Factor, "the step of another trace: a smaller change is none"] = 1.005
+ABOVE_CEILING: Annotated[Factor, "the ceiling's upper end: less above it is the calibration of either"] = 1.25
 UNBOUNDED: Annotated[Factor, "as fast: an upper end from here on says only that nothing bounds it"] = 999.0
 UNKNOWN: Annotated[Factor, "as fast: from an interval that ends beyond, nothing can be read"] = 1e4
 UNKNOWN_RATIO: Annotated[Factor, "the lower end of a gate's interval at its upper one, which then tells nothing"] = 10.0

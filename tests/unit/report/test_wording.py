@@ -108,6 +108,13 @@ def test_a_gain_without_a_ceiling_is_in_the_headline(input_bound: r.Report) -> N
     assert "; expected gain of a cheaper transform 1.34 to 5× (estimated); high" in wording.headline(gain_alone)
 
 
+def test_a_gain_above_the_ceiling_says_what_it_takes(input_bound: r.Report) -> None:
+    ceiling = input_bound.verdict.ceiling.high
+    usual, more = (changed(input_bound, verdict__expected_gain__high=times * ceiling) for times in (1.1, 1.5))
+    assert promise.gain_line(usual).endswith("(estimated)")
+    assert promise.gain_line(more).endswith("(estimated); the most, if the code around it gets cheaper, too")
+
+
 def test_no_gain_is_not_promised(memory_growth: r.Report) -> None:
     assert wording.headline(memory_growth) == (
         "memory-growth (graph): memory grows by 2.1 MB every step, kept by train.py:31 (high confidence)"
