@@ -108,7 +108,7 @@ class _Plan:
             if size is not None and module.code(size.value) == "None":
                 continue
             is_own = present is not None and module.code(present.value) != "None"
-            value = f"_Listed({module.code(present.value)})" if present is not None and is_own else "_collated"
+            value = f"_OwnCollate({module.code(present.value)})" if present is not None and is_own else "_collated"
             self.change(path, {call: partial(with_keyword, name="collate_fn", value=value)}, ["collated"])
         if path not in self.edits:
             raise NotApplicable(f"{path.name} makes its loader under another name")

@@ -13,7 +13,7 @@ def _collated(samples: Any) -> Any:
     return torch.utils.data.default_collate(samples) if collated is None else collated()
 
 
-class _Listed:
+class _OwnCollate:
     """A collate of the program's own, which is given a list of samples as ever."""
 
     def __init__(self, collate: Any) -> None:

@@ -233,7 +233,7 @@ def apart(dataset):
     text = program("return self.images[index].float()") + own
     attributes = attributes_of(run(text, "before.py")["Digits"]())
     changed = patched(tmp_path, text, attributes=attributes)
-    assert "collate_fn=_Listed(plain)" in changed and "DataLoader(dataset, batch_size=None)" in changed
+    assert "collate_fn=_OwnCollate(plain)" in changed and "DataLoader(dataset, batch_size=None)" in changed
     before, after = run(text, "before.py"), run(changed, "after.py")
     for one, other in zip(before["apart"](before["Digits"]()), after["apart"](after["Digits"]())):
         assert described(list(one)) == described(list(other))

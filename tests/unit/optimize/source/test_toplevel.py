@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from importlib import resources
+
 import libcst as cst
 import pytest
 
@@ -59,6 +62,15 @@ def test_what_a_patch_brings_along_runs_by_itself_and_is_brought_once(runtime):
     exec(compile(text, "patched.py", "exec"), space)
     assert "unstall" not in text and "Any" not in text and "->" not in text
     assert toplevel.with_runtime(cst.parse_module(text), runtime).code == text
+
+
+def test_any_two_remedies_can_change_one_file():
+    names: Counter[str] = Counter()
+    for file in resources.files("unstall.optimize.runtime").iterdir():
+        if file.name.endswith(".py"):
+            tree = cst.parse_module(file.read_text())
+            names.update(part.name.value for part in tree.body if isinstance(part, (cst.ClassDef, cst.FunctionDef)))
+    assert len(names) > 20 and [name for name, count in names.items() if count > 1] == []
 
 
 @pytest.mark.parametrize("line", ["class _Batches: pass", "torch = 1", "import other as itertools"])
