@@ -9,7 +9,7 @@ from __future__ import annotations
 import libcst as cst
 from libcst.metadata import ComprehensionScope, ExpressionContext, FunctionScope
 
-from unstall.optimize.source.effects import Effect, effect_of, is_in_place, named
+from unstall.optimize.source.effects import Effect, changes_argument, effect_of, named
 from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.module import SourceModule, dotted
 from unstall.optimize.source.purity import method_of
@@ -22,7 +22,6 @@ _COPYING_FUNCTIONS = named({
 })  # fmt: skip
 """What they give shares nothing with what they are given that could be changed."""
 _VIEWING = named({"builtins": "list tuple enumerate zip reversed sorted dict min max iter next"})
-_CHANGING = named({"": "copyto place putmask fill_diagonal resize partition setflags itemset"})
 _COPYING_OPERATORS = (cst.Subtract, cst.Divide, cst.FloorDivide, cst.Power, cst.Modulo, cst.MatrixMultiply)
 _LOCAL_SCOPES = (FunctionScope, ComprehensionScope)
 _SAFE_PLACES = (
@@ -169,5 +168,4 @@ class _Uses:
 
 def _changes(name: str) -> bool:
     """Whether a function or method changes what it is given, or whose it is."""
-    last = name.rpartition(".")[2]
-    return is_in_place(name) or last in _CHANGING or bool(effect_of(f".{last}") & Effect.MUTATES)
+    return changes_argument(name) or bool(effect_of(f".{name.rpartition('.')[2]}") & Effect.MUTATES)

@@ -31,6 +31,8 @@ class Effect(Flag):
     """What it gives has a length and is known as a whole."""
     WRAPS = auto()
     """What it gives has a length if its arguments have one."""
+    COMPUTES = auto()
+    """It gives a value and does nothing else, if what it calls of its arguments does no more."""
 
 
 _MODULES = {
@@ -46,6 +48,9 @@ _BUILTINS = {
                   "isinstance type",
     Effect.SIZED: "range list sorted tuple dict",
     Effect.WRAPS: "enumerate zip reversed",
+    Effect.COMPUTES: "abs all any ascii bin bool bytes callable chr complex dict divmod enumerate float format "
+                     "frozenset getattr hasattr hash hex id int isinstance issubclass len list max min oct ord pow "
+                     "range repr reversed round set slice sorted str sum tuple type zip",
 }  # fmt: skip
 
 _LAST = {
@@ -65,6 +70,11 @@ _LAST = {
 }  # fmt: skip
 """Functions and methods by the last part of their name, whatever they belong to: an object's type is not known."""
 
+_OF_ARGUMENTS = (
+    "copyto", "fill_diagonal", "itemset", "partition", "place", "put", "put_along_axis", "putmask", "resize",
+    "setflags",
+)  # fmt: skip
+"""Functions of NumPy that change an array which they are given, and methods that change their own."""
 _SOUNDS_RANDOM = ("augment", "jitter")
 _BEGINS_RANDOM = ("random", "rand_")
 _LIBRARIES = ("numpy", "torch")
@@ -105,6 +115,11 @@ def is_in_place(name: str) -> bool:
     """Whether torch's naming says that a method changes the tensor that it is called of: ``mul_``."""
     last = name.rpartition(".")[2]
     return last.endswith("_") and not last.endswith("__")
+
+
+def changes_argument(name: str) -> bool:
+    """Whether a function of torch or NumPy changes what it is given first, or a method the object that it is of."""
+    return is_in_place(name) or name.rpartition(".")[2] in _OF_ARGUMENTS
 
 
 def may_differ(name: str) -> bool:

@@ -9,21 +9,29 @@ import libcst as cst
 from libcst.metadata import ExpressionContext
 
 from unstall.optimize.source.bindings import may_change_in_place, names_of
-from unstall.optimize.source.edit import edited, put
-from unstall.optimize.source.effects import Effect, effect_of
+from unstall.optimize.source.edit import edited, keyword, put
+from unstall.optimize.source.effects import Effect, changes_argument, effect_of
 from unstall.optimize.source.module import SourceModule, dotted, root
 from unstall.optimize.thresholds import PURE_DEPTH
 
-_COMPUTING = ("numpy", "scipy", "sklearn.metrics", "torch", "torchmetrics.functional", "math", "statistics")
-"""Libraries whose functions give a value and do nothing else, but for those below."""
-_ELSE = ("save", "set", "seed", "manual_seed", "use_", "print", "dump", "show", "all_", "barrier", "compile")
-"""How those functions of them begin that are called for something else."""
+_COMPUTING = ("numpy", "torch")
+"""Libraries whose own functions give a value and do nothing else, but for those below; in their modules are others."""
+_ALL_COMPUTING = (
+    "numpy.linalg", "numpy.fft", "torch.linalg", "torch.fft", "torch.special", "torch.nn.functional", "scipy",
+    "sklearn.metrics", "torchmetrics.functional", "math", "statistics",
+)  # fmt: skip
+"""The same of modules, and of those in them."""
+_ELSE = (
+    "save", "set", "seed", "manual_seed", "use_", "print", "dump", "show", "compile", "write", "memmap", "rvs",
+    "apply_", "fromfunction", "piecewise",
+)  # fmt: skip
+"""How those functions of them begin that are called for something else, or call a function that they are given."""
 _DIFFERS = Effect.RANDOM | Effect.CLOCK | Effect.ORDERED
-_ACTS = _DIFFERS | Effect.ACTS
+_OF_CONTAINERS = {name for kind in (str, list, dict) for name in dir(kind) if not name.startswith("_")}
 _OF_VALUES = {
-    *dir(str), *dir(list), *dir(dict), "detach", "cpu", "numpy", "item", "tolist", "float", "double", "long", "int",
+    *_OF_CONTAINERS, "detach", "cpu", "numpy", "item", "tolist", "float", "double", "long", "int",
     "bool", "sum", "mean", "std", "var", "min", "max", "argmax", "argmin", "argsort", "any", "all", "sigmoid", "tanh",
-    "softmax", "log_softmax", "exp", "log", "sqrt", "abs", "pow", "norm", "clamp", "eq", "ne", "gt", "lt", "ge", "le",
+    "softmax", "log_softmax", "exp", "sqrt", "abs", "pow", "norm", "clamp", "eq", "ne", "gt", "lt", "ge", "le",
     "view", "reshape", "flatten", "ravel", "squeeze", "unsqueeze", "transpose", "permute", "size", "dim", "numel",
     "astype", "cumsum", "dot", "topk", "gather", "nonzero", "unique", "bincount", "round",
 }  # fmt: skip
@@ -175,13 +183,28 @@ def _only_computes(module: SourceModule, call: cst.Call, depth: int) -> bool:
     if function is not None:
         return not function.decorators and not function.asynchronous and _body_only_computes(module, function, depth)
     name = module.name(call)
-    if name.startswith("builtins.") or _is_imported(module, call):
-        if name.startswith("builtins."):
-            return not effect_of(name) & _ACTS
-        is_computing = name.startswith(tuple(f"{library}." for library in _COMPUTING))
-        return is_computing and not effect_of(name) & _DIFFERS and not name.rpartition(".")[2].startswith(_ELSE)
+    if name.startswith("builtins."):
+        key = keyword(call, "key")
+        return bool(effect_of(name) & Effect.COMPUTES) and (key is None or isinstance(key.value, cst.Lambda))
+    if name and _is_imported(module, call):
+        return _is_computing(name) and not _is_told_where(call)
     method = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
-    return method in _OF_VALUES and not effect_of(f".{method}") & (_ACTS | Effect.MUTATES)
+    acts = _DIFFERS | Effect.ACTS | Effect.MUTATES
+    is_of_value = method in _OF_VALUES and not changes_argument(f".{method}") and not effect_of(f".{method}") & acts
+    return is_of_value and not _is_told_where(call)
+
+
+def _is_computing(name: str) -> bool:
+    """Whether a library's function gives a value and does nothing else."""
+    head, _, last = name.rpartition(".")
+    is_of_module = any(head == module or head.startswith(f"{module}.") for module in _ALL_COMPUTING)
+    does_else = last.startswith(_ELSE) or changes_argument(name) or bool(effect_of(name) & _DIFFERS)
+    return (is_of_module or head in _COMPUTING) and not does_else
+
+
+def _is_told_where(call: cst.Call) -> bool:
+    """Whether a call says what its result is put into."""
+    return keyword(call, "out") is not None or keyword(call, "inplace") is not None
 
 
 def _body_only_computes(module: SourceModule, function: cst.FunctionDef, depth: int) -> bool:

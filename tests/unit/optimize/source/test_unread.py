@@ -166,3 +166,75 @@ def test_names_of_the_module_are_read_by_its_functions():
     source = "def show():\n    print(best)\n\n\ndef high(rows):\n    return max(rows)\n\n\nfor row in [[1]]:\n    best = high(row)\nbest = 2\n"
     assert not list(unread_calls(make_module(source)))
     assert list(unread_calls(make_module(source.replace("print(best)", "print(row)"))))
+
+
+IMPORTS = """import math
+import numpy as np
+import scipy.stats as stats
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+"""
+
+
+def unread_call_of(value):
+    source = f"def high(scores):\n    return {value}\n\n\nfor row in [[1]]:\n    best = high(row)\nbest = 2\n"
+    return list(unread_calls(make_module(IMPORTS + source)))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        'open("scores.txt", "w")',
+        'setattr(scores, "best", 1)',
+        'exec("1")',
+        "input()",
+        "next(scores)",
+        "iter(scores)",
+        "super().high()",
+        "list(map(print, scores))",
+        "max(scores, key=print)",
+        "scores.__setitem__(0, 1)",
+        "scores.partition(2)",
+        "scores.sort()",
+        "scores.log()",
+        "scores.round(out=scores.rounded)",
+        "np.copyto(scores, 1)",
+        "np.fill_diagonal(scores, 0)",
+        "np.put(scores, [0], 1)",
+        "np.add(scores, 1, out=scores.sums)",
+        "np.apply_along_axis(print, 0, scores)",
+        'np.memmap("scores.bin", mode="w+", shape=3)',
+        "nn.init.zeros_(scores)",
+        "nn.Linear(2, 3)",
+        "F.relu(scores, inplace=True)",
+        "torch.relu_(scores)",
+        "torch.autograd.backward(scores)",
+        "torch.distributed.broadcast(scores, 0)",
+        "torch.cuda.synchronize()",
+        "stats.norm.rvs(3)",
+    ],
+)
+def test_a_function_that_does_more_than_compute_is_called(value):
+    assert not unread_call_of(value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "max(scores, key=lambda score: -score)",
+        "sorted(set(scores))",
+        "[float(score) for score in scores]",
+        "math.log(scores[0])",
+        "np.log(np.sort(scores))",
+        "np.linalg.norm(scores)",
+        "np.append(scores, 1)",
+        "torch.stack(scores).float().mean().item()",
+        "F.softmax(torch.add(scores, 1), dim=-1)",
+        "stats.spearmanr(scores, scores)",
+        "scores.round()",
+    ],
+)
+def test_a_function_that_only_computes_may_be_left_out(value):
+    assert unread_call_of(value)
