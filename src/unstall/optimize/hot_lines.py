@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping
-from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import libcst as cst
 from unstall.child.user_files import package_of
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.source.errors import SourceError
+from unstall.optimize.source.module import SourceModule
 from unstall.optimize.thresholds import LEAST_LINE
 from unstall.records.observations import Frame
 from unstall.records.report import Hotspot
@@ -43,6 +43,23 @@ def hot_files(context: RemedyContext) -> dict[Path, dict[int, float]]:
         of_line = files.setdefault(path, {})
         of_line[line] = of_line.get(line, 0.0) + share
     return files
+
+
+def readable(context: RemedyContext, files: Iterable[Path]) -> Iterator[tuple[Path, SourceModule]]:
+    """(file, its source) of each of these files that can be read and parsed."""
+    for path in dict.fromkeys(files):
+        try:
+            module = context.sources.module(path)
+        except SourceError:
+            continue
+        yield path, module
+
+
+def hot_modules(context: RemedyContext) -> Iterator[tuple[Path, SourceModule, dict[int, float]]]:
+    """(file, its source, share of the step by line) of the files that hot lines are in, as far as they can be read."""
+    files = hot_files(context)
+    for path, module in readable(context, files):
+        yield path, module, files[path]
 
 
 def share_on(of_line: Mapping[int, float], lines: Iterable[int]) -> float:
@@ -113,12 +130,10 @@ def _by_part(
     context: RemedyContext, files: Mapping[Path, Mapping[int, float]]
 ) -> dict[tuple[Path, Part], dict[int, float]]:
     parts: dict[tuple[Path, Part], dict[int, float]] = {}
-    for path, of_line in files.items():
-        with suppress(SourceError):
-            module = context.sources.module(path)
-            for line, share in of_line.items():
-                part = module.innermost(line, cst.FunctionDef) or module.tree
-                parts.setdefault((path, part), {})[line] = share
+    for path, module in readable(context, files):
+        for line, share in files[path].items():
+            part = module.innermost(line, cst.FunctionDef) or module.tree
+            parts.setdefault((path, part), {})[line] = share
     return parts
 
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import libcst as cst
 
 from unstall.optimize.attention import Attention, find
 from unstall.optimize.context import RemedyContext
-from unstall.optimize.hot_lines import hot_lines
+from unstall.optimize.hot_lines import hot_lines, readable
 from unstall.optimize.proposal import Proposal, speedup_without
 from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
 from unstall.optimize.source.edit import Edit, edited, put
-from unstall.optimize.source.errors import SourceError
 from unstall.optimize.source.module import SourceModule
 from unstall.optimize.source.toplevel import with_import
 from unstall.optimize.thresholds import FUSED_ATTENTION_SAVES, FUSED_SPREAD_ATTENTION_SAVES, LEAST_SHARE_OF_ALL
@@ -40,10 +38,8 @@ class FusedAttention(Remedy):
 
 
 def _candidates(context: RemedyContext) -> Iterator[tuple[Path, SourceModule, Attention]]:
-    for path in _files(context):
-        with suppress(SourceError):
-            module = context.sources.module(path)
-            yield from ((path, module, attention) for attention in find(module))
+    for path, module in readable(context, _files(context)):
+        yield from ((path, module, attention) for attention in find(module))
 
 
 def _proposal(context: RemedyContext, path: Path, module: SourceModule, attention: Attention) -> Proposal:
@@ -65,7 +61,7 @@ def _files(context: RemedyContext) -> list[Path]:
     names = [module.file for module in context.measurement.modules]
     names += [spot.file for spot in context.report.hotspots]
     paths = [context.user_file(name) for name in dict.fromkeys(names)]
-    return list(dict.fromkeys(path for path in paths if path is not None))
+    return [path for path in paths if path is not None]
 
 
 def share_of(context: RemedyContext, path: Path, module: SourceModule, attention: Attention) -> float:

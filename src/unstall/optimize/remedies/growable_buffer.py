@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import libcst as cst
 
 from unstall.optimize.context import RemedyContext
-from unstall.optimize.hot_lines import hot_files, share_on
+from unstall.optimize.hot_lines import hot_modules, share_on
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
-from unstall.optimize.source.errors import SourceError
 from unstall.optimize.source.joins import Join, in_spare_room, joins, refuse_changes_in_place
 from unstall.optimize.thresholds import LEAST_GROWING, SPARE_ROOM_SAVES
 from unstall.text.units import percent
@@ -29,25 +27,23 @@ class GrowableBuffer(Remedy):
     exactness = "exact"
 
     def propose(self, context: RemedyContext) -> list[Proposal]:
-        of_file = hot_files(context)
         return proposals_of(
-            (
-                (path, function, found_joins)
-                for path in of_file
-                for function, found_joins in _joins(context, path).items()
-            ),
-            lambda candidate: _proposal(context, *candidate, of_file[candidate[0]]),
+            _candidates(context),
+            lambda candidate: _proposal(context, *candidate),
             "no line of the program's own that takes time joins an array or a tensor to itself",
         )
 
 
-def _joins(context: RemedyContext, path: Path) -> dict[cst.FunctionDef | None, list[Join]]:
-    """Those of a file, by the function that they are in."""
-    found_joins: dict[cst.FunctionDef | None, list[Join]] = defaultdict(list)
-    with suppress(SourceError):
-        for join in joins(context.sources.module(path)):
-            found_joins[join.function].append(join)
-    return found_joins
+def _candidates(
+    context: RemedyContext,
+) -> Iterator[tuple[Path, cst.FunctionDef | None, list[Join], Mapping[int, float]]]:
+    """(file, function, its joins, share of the step by line) of the files that hot lines are in."""
+    for path, module, of_line in hot_modules(context):
+        by_function: dict[cst.FunctionDef | None, list[Join]] = defaultdict(list)
+        for join in joins(module):
+            by_function[join.function].append(join)
+        for function, found_joins in by_function.items():
+            yield path, function, found_joins, of_line
 
 
 def _proposal(

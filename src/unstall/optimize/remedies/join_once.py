@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from pathlib import Path
 
 from unstall.optimize.context import RemedyContext
-from unstall.optimize.hot_lines import hot_files, share_on
+from unstall.optimize.hot_lines import hot_modules, share_on
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
-from unstall.optimize.source.errors import SourceError
 from unstall.optimize.source.joined_once import LoopJoin, loop_joins, once, refuse_shared
 from unstall.optimize.thresholds import JOINING_ONCE_SAVES, LEAST_SHARE
 from unstall.text.units import percent
@@ -28,17 +26,11 @@ class JoinOnce(Remedy):
     exactness = "exact"
 
     def propose(self, context: RemedyContext) -> list[Proposal]:
-        of_file = hot_files(context)
         return proposals_of(
-            ((path, found) for path in of_file for found in _found(context, path)),
-            lambda candidate: _proposal(context, *candidate, of_file[candidate[0]]),
+            ((path, found, of_line) for path, module, of_line in hot_modules(context) for found in loop_joins(module)),
+            lambda candidate: _proposal(context, *candidate),
             _NONE,
         )
-
-
-def _found(context: RemedyContext, path: Path) -> Iterator[LoopJoin]:
-    with suppress(SourceError):
-        yield from loop_joins(context.sources.module(path))
 
 
 def _proposal(context: RemedyContext, path: Path, found: LoopJoin, of_line: Mapping[int, float]) -> Proposal:

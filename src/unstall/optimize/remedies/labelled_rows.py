@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 from unstall.optimize.context import RemedyContext
+from unstall.optimize.hot_lines import readable
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
-from unstall.optimize.source.errors import SourceError
 from unstall.optimize.source.labelled_rows import LabelledLoss, labelled_losses, selected
 from unstall.optimize.thresholds import LEAST_SHARE
 from unstall.records.vocabulary import BACKWARD, FORWARD
@@ -43,10 +42,9 @@ def _found(context: RemedyContext) -> Iterator[tuple[Path, LabelledLoss]]:
     """The innermost first."""
     products = context.measurement.zero_products
     for frame in reversed(products.frames if products is not None else ()):
-        path = context.user_file(frame.file)
-        if path is not None:
-            with suppress(SourceError):
-                yield from ((path, loss) for loss in labelled_losses(context.sources.module(path), frame.line))
+        own = context.user_file(frame.file)
+        for path, module in readable(context, [own] if own is not None else []):
+            yield from ((path, loss) for loss in labelled_losses(module, frame.line))
 
 
 def _proposal(context: RemedyContext, path: Path, found: LabelledLoss, share: float) -> Proposal:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from pathlib import Path
-
-import libcst as cst
 
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_lines import hot_functions, share_on
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
-from unstall.optimize.source.errors import SourceError
 from unstall.optimize.source.made_once import Made, made_in, making_once, refuse_kept
 from unstall.optimize.thresholds import LEAST_SHARE, MADE_ONCE_SAVES
 from unstall.text.units import percent
@@ -34,16 +30,11 @@ class MakeOnce(Remedy):
             (
                 (path, made, of_line)
                 for (path, function), of_line in hot_functions(context).items()
-                for made in _made(context, path, function)
+                for made in made_in(context.sources.module(path), function)
             ),
             lambda candidate: _proposal(context, *candidate),
             _NONE,
         )
-
-
-def _made(context: RemedyContext, path: Path, function: cst.FunctionDef) -> Iterator[Made]:
-    with suppress(SourceError):
-        yield from made_in(context.sources.module(path), function)
 
 
 def _proposal(context: RemedyContext, path: Path, made: Made, of_line: Mapping[int, float]) -> Proposal:

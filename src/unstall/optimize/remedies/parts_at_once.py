@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 from unstall.optimize.context import RemedyContext
+from unstall.optimize.hot_lines import readable
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
-from unstall.optimize.source.errors import SourceError
 from unstall.optimize.source.parts import SlicedTensor, sliced_once, sliced_tensors
 from unstall.optimize.thresholds import LEAST_SHARE, PARTS_AT_ONCE_SAVE
 from unstall.records.vocabulary import BACKWARD
@@ -51,13 +50,12 @@ def _found(
     context: RemedyContext, of_line: dict[tuple[Path, int], float]
 ) -> Iterator[tuple[Path, SlicedTensor, float]]:
     """Each variable once, with the share of its costliest line."""
-    seen = set()
+    seen, modules = set(), dict(readable(context, (path for path, _ in of_line)))
     for (path, line), share in sorted(of_line.items(), key=lambda item: -item[1]):
-        with suppress(SourceError):
-            for whole in sliced_tensors(context.sources.module(path), line):
-                if (path, whole.loop, whole.name) not in seen:
-                    seen.add((path, whole.loop, whole.name))
-                    yield path, whole, share
+        for whole in sliced_tensors(modules[path], line) if path in modules else ():
+            if (path, whole.loop, whole.name) not in seen:
+                seen.add((path, whole.loop, whole.name))
+                yield path, whole, share
 
 
 def _proposal(context: RemedyContext, path: Path, whole: SlicedTensor, share: float) -> Proposal:

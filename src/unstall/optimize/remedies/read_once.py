@@ -8,13 +8,11 @@ from pathlib import Path
 import libcst as cst
 
 from unstall.optimize.context import RemedyContext
-from unstall.optimize.hot_lines import hot_files
+from unstall.optimize.hot_lines import hot_modules, share_on
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import Remedy, proposals_of
 from unstall.optimize.source.aliasing import refuse_changes
-from unstall.optimize.source.errors import SourceError
 from unstall.optimize.source.file_reads import FileRead, file_reads, reading_once, refuse_own_files
-from unstall.optimize.source.module import SourceModule
 from unstall.optimize.source.toplevel import with_runtime
 from unstall.optimize.thresholds import LEAST_SHARE, READ_ONCE_SAVES
 from unstall.text.units import percent
@@ -42,30 +40,18 @@ class ReadOnce(Remedy):
 
 def _hot_reads(context: RemedyContext) -> Iterator[tuple[Path, cst.FunctionDef, FileRead, float]]:
     """The file reads that hold up a noticeable share of the step, each with that share."""
-    for path, of_path in hot_files(context).items():
-        try:
-            module = context.sources.module(path)
-        except SourceError:
-            continue
-        functions = dict.fromkeys(module.innermost(line, cst.FunctionDef) for line in of_path)
+    for path, module, of_line in hot_modules(context):
+        functions = dict.fromkeys(module.innermost(line, cst.FunctionDef) for line in of_line)
         for function in functions:
             for read in file_reads(module, function) if function is not None else ():
-                share = sum(of_path.get(line, 0.0) for line in _lines(module, read))
+                share = share_on(of_line, module.lines(read.call, read.value))
                 if function is not None and share >= LEAST_SHARE:
                     yield path, function, read, share
 
 
-def _lines(module: SourceModule, read: FileRead) -> set[int]:
-    """The lines that open, read and parse the file."""
-    return {
-        line for node in (read.call, read.value)
-        for line in range(module.first_line(node), module.last_line(node) + 1)
-    }  # fmt: skip
-
-
 def _proposal(context: RemedyContext, path: Path, function: cst.FunctionDef, read: FileRead, share: float) -> Proposal:
-    module, line = context.sources.module(path), min(_lines(context.sources.module(path), read))
-    loader = context.main_loader
+    module, loader = context.sources.module(path), context.main_loader
+    line = min(module.lines(read.call, read.value))
     refuse_own_files(module, function, read)
     refuse_changes(module, read.value, samples_are_collated=loader is not None and loader.collates_by_default)
     return Proposal(

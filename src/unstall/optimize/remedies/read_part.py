@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 from unstall.optimize.context import RemedyContext
-from unstall.optimize.hot_lines import hot_files, share_on
+from unstall.optimize.hot_lines import hot_modules, share_on
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import Remedy, proposals_of
-from unstall.optimize.source.errors import SourceError
 from unstall.optimize.source.partial_reads import PartialRead, partial_reads, taken_alone
 from unstall.optimize.thresholds import LEAST_SHARE, READING_PARTS_SAVES
 from unstall.text.units import percent
@@ -35,13 +33,11 @@ class ReadPart(Remedy):
 
 def _hot_reads(context: RemedyContext) -> Iterator[tuple[Path, PartialRead, float]]:
     """Those that hold up a noticeable share of the step, each with that share."""
-    for path, of_line in hot_files(context).items():
-        with suppress(SourceError):
-            module = context.sources.module(path)
-            for read in partial_reads(module, of_line.keys()):
-                share = share_on(of_line, module.lines(*read.nodes))
-                if share >= LEAST_SHARE:
-                    yield path, read, share
+    for path, module, of_line in hot_modules(context):
+        for read in partial_reads(module, of_line.keys()):
+            share = share_on(of_line, module.lines(*read.nodes))
+            if share >= LEAST_SHARE:
+                yield path, read, share
 
 
 def _proposal(context: RemedyContext, path: Path, read: PartialRead, share: float) -> Proposal:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from unstall.optimize.context import RemedyContext
-from unstall.optimize.hot_lines import hot_files, share_on
+from unstall.optimize.hot_lines import hot_modules, share_on
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
 from unstall.optimize.source.unread import UnreadCall, unread_calls, without
@@ -27,9 +27,7 @@ class UnreadResults(Remedy):
 
     def propose(self, context: RemedyContext) -> list[Proposal]:
         found = [
-            (path, of_line, call)
-            for path, of_line in hot_files(context).items()
-            for call in unread_calls(context.sources.module(path))
+            (path, of_line, call) for path, module, of_line in hot_modules(context) for call in unread_calls(module)
         ]
         return proposals_of(found, lambda candidate: _proposal(context, *candidate), _NONE)
 

@@ -37,6 +37,17 @@ def test_it_is_proposed_for_what_the_call_and_its_function_take(tmp_path, line):
     assert b"        pass\n    best = highest(rows)" in changed
 
 
+def test_a_file_that_cannot_be_parsed_leaves_the_others(tmp_path):
+    (tmp_path / "broken.py").write_text("def (:\n")
+    (tmp_path / "train.py").write_text(TRAIN)
+    spots = [
+        Hotspot(function="highest", file=str(tmp_path / name), line=2, share=0.5, phase="other")
+        for name in ("broken.py", "gone.py", "train.py")
+    ]
+    (proposal,) = REMEDY.propose(make_context(tmp_path, report=make_report(hotspots=spots)))
+    assert proposal.title.endswith("(train.py:7)")
+
+
 @pytest.mark.parametrize(
     ("line", "share", "source", "reason"),
     [
