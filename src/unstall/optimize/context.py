@@ -82,6 +82,10 @@ class RemedyContext:
         path = path if path.is_absolute() else Path.cwd() / path
         return path if self.program.owns(path) else None
 
+    def key(self, path: Path, *parts: object) -> str:
+        """What tells a change of a file from others of its remedy: ``models/net.py:forward:12``."""
+        return ":".join(map(str, (self.program.name_of(path), *parts)))
+
     def file_of(self, call: CallSite | None) -> Path | None:
         """The file that a call stands in, when it is a source file of the user's that may be changed."""
         return self.user_file(call.file) if call is not None else None

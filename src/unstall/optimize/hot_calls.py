@@ -58,7 +58,7 @@ class HotCalls:
             speedup_without(share, self.saves),
             self.because.format(name=name, share=percent(share)),
             sources=context.sources.with_module(path, self.changed(module, calls)),
-            key=f"{path.name}:{name}",
+            key=context.key(path, name),
             lines=Lines.of(path, module, *calls),
         )
 

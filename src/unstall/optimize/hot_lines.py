@@ -76,14 +76,15 @@ def hot_functions_within(
     context: RemedyContext, package: str
 ) -> Iterator[tuple[Path, cst.FunctionDef, dict[int, float]]]:
     """(file, function, share of the step by line) of those in which samples fell into a package that they call."""
-    within = {
-        (Path(outer.file).name, outer.line)
+    calling = {
+        (outer.file, outer.line)
         for sample in context.measurement.samples
         for outer, inner in pairwise(sample.frames)
         if package_of(inner.file) == package != package_of(outer.file)
     }
+    within = {(context.user_file(file), line) for file, line in calling}
     for (path, function), of_line in hot_functions(context).items():
-        if any((path.name, line) in within for line in of_line):
+        if any((path, line) in within for line in of_line):
             yield path, function, of_line
 
 
@@ -102,15 +103,22 @@ def computed_again(context: RemedyContext) -> Iterator[tuple[tuple[Frame, ...], 
 def share_in_libraries(context: RemedyContext, path: Path, lines: Container[int]) -> float:
     """Share of the samples on these lines that fell into another package's Python code, NumPy's left out."""
     on_lines = inside = 0
+    spellings = _spellings(context, path)
     for sample in context.measurement.samples:
         at = [(frame.file, frame.line) for frame in sample.frames]
-        places = [place for place, (file, line) in enumerate(at) if Path(file).name == path.name and line in lines]
+        places = [place for place, (file, line) in enumerate(at) if file in spellings and line in lines]
         if not places:
             continue
         on_lines += sample.count
         packages = [package_of(file) for file, _ in at[places[-1] : places[-1] + 2]]
         inside += sample.count * (packages[-1] not in ("", "numpy", packages[0]))
     return inside / on_lines if on_lines else 0.0
+
+
+def _spellings(context: RemedyContext, path: Path) -> set[str]:
+    """How the stack samples spell a file."""
+    files = {frame.file for sample in context.measurement.samples for frame in sample.frames}
+    return {file for file in files if context.user_file(file) == path}
 
 
 def by_function(
@@ -167,14 +175,13 @@ def share_of_sample_lines(context: RemedyContext, path: Path, first: int, last: 
     measured = context.measurement
     pids = measured.worker_pids if in_workers else {measured.main_pid}
     fetching = inside = 0
+    spellings = _spellings(context, path)
     for sample in measured.samples:
         if sample.pid not in pids or not any(frame.file.endswith(_FETCH) for frame in sample.frames):
             continue
         fetching += sample.count
         inside += sample.count * any(
-            Path(frame.file).name == path.name
-            and frame.function.endswith("__getitem__")
-            and first <= frame.line <= last
+            frame.file in spellings and frame.function.endswith("__getitem__") and first <= frame.line <= last
             for frame in sample.frames
         )
     return inside / fetching * share_of_loading(context, in_workers=in_workers) if fetching else 0.0

@@ -61,7 +61,7 @@ def loop_proposals(
             f"the loop takes {percent(share)} of the step",
             sources=context.sources.with_module(path, loop.tree),
             lines=Lines.of(path, module, loop.node),
-            key=f"{path.name}:{loop.function}:{loop.key}",
+            key=context.key(path, loop.function, loop.key),
         )
 
     return proposals_of(((path, line) for path, line, _ in lines), proposal, otherwise)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -35,6 +36,11 @@ class Program:
         if is_user_file(str(path)) and self.root in path.resolve().parents:
             return self.root
         return self.package_folder(path)
+
+    def name_of(self, path: Path) -> str:
+        """A file's path from that folder: what tells it from others, which may be called the same."""
+        folder = self.folder_of(path)
+        return str(path) if folder is None else os.path.relpath(path.resolve(), folder.resolve())
 
     def package_folder(self, path: Path) -> Path | None:
         """The folder that holds a file's package, installed or beside the program; None where no such one is named."""

@@ -37,6 +37,14 @@ def test_packages_are_changed_only_if_they_are_named(layout):
     assert owned(find(["train.py"], ["fast_loader", "models"]), layout) == {"script", "installed", "beside"}
 
 
+def test_files_that_are_called_the_same_have_names_of_their_own(layout, tmp_path):
+    program = find(["train.py"], ["fast_loader", "models"])
+    assert program.name_of(layout["script"]) == "train.py"
+    assert program.name_of(layout["installed"]) == "fast_loader/inner/read.py"
+    assert program.name_of(layout["beside"]) == "models/net.py"
+    assert program.name_of(tmp_path / "elsewhere.py") == str(tmp_path / "elsewhere.py")
+
+
 def test_the_patch_of_a_package_is_against_its_source(layout):
     program = find(["train.py"], ["fast_loader", "models"])
     sources = Sources({path: b"x = 2\n" for name, path in layout.items() if name != "other"})

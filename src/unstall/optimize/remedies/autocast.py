@@ -57,7 +57,7 @@ def _proposal(context: RemedyContext, forward: SeamSite, backward: SeamSite, rem
         speedup_without(share, removed),
         f"the model takes {percent(share)} of the step in float32",
         sources=context.sources.with_module(path, tree),
-        key=f"{path.name}:{forward.function}",
+        key=context.key(path, forward.function),
     )
 
 

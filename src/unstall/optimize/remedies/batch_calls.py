@@ -60,7 +60,7 @@ def _proposal(context: RemedyContext, observed: ObservedModelCall, share: float)
         f"its calls for one item take {percent(share)} of the step",
         sources=sources,
         batches_model_calls=True,
-        key=f"{call.file.name}:{call.line}:{called}",
+        key=context.key(call.file, call.line, called),
     )
 
 

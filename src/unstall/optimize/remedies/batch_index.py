@@ -48,14 +48,13 @@ class BatchIndex(Remedy):
         if share < LEAST_SHARE:
             raise NotApplicable(f"making the batches takes {percent(share)} of the step")
         sources, lines = _with_batches(context, loader)
-        place = f"{lines.path.name}:{lines.first}"
         return [
             Proposal(
-                f"a batch of {loader.dataset} indexed at once ({place})",
+                f"a batch of {loader.dataset} indexed at once ({lines.path.name}:{lines.first})",
                 speedup_without(share, INDEXED_BATCH_SAVES),
                 f"making the batches sample by sample takes {percent(share)} of the step",
                 sources=sources,
-                key=place,
+                key=context.key(lines.path, lines.first),
                 lines=lines,
                 indexes_batches=True,
             )

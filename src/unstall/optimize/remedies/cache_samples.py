@@ -60,7 +60,7 @@ class CacheSamples(Remedy):
                 f"making them takes {percent(share)} of the step, and gives the same in every epoch",
                 sources=context.sources.with_module(path, with_cache(head)),
                 needs_revisits=True,
-                key=f"{path.name}:{cls}",
+                key=context.key(path, cls),
                 lines=Lines(path, first, last),
             )
         ]

@@ -52,7 +52,7 @@ def _proposal(context: RemedyContext, path: Path, module: SourceModule, attentio
         speedup_without(share, FUSED_SPREAD_ATTENTION_SAVES if attention.spread else FUSED_ATTENTION_SAVES),
         f"the operators of {attention.name} take {percent(share)} of the step",
         sources=context.sources.with_module(path, with_fused(module, attention)),
-        key=f"{path.name}:{attention.name}:{line}",
+        key=context.key(path, attention.name, line),
     )
 
 
@@ -71,7 +71,7 @@ def share_of(context: RemedyContext, path: Path, module: SourceModule, attention
     own = sum(
         observed.self_s
         for observed in modules
-        if observed.type == attention.cls and Path(observed.file).name == path.name
+        if observed.type == attention.cls and context.user_file(observed.file) == path
     )
     both = context.share("forward", "backward")
     if own and total:

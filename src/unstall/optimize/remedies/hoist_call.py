@@ -56,7 +56,7 @@ def _proposal(context: RemedyContext, path: Path, of_line: Mapping[int, float]) 
         speedup_without(share, HOISTING_SAVES),
         f"what was computed before takes {percent(share)} of the step",
         sources=context.sources.with_module(path, hoisted(module, found)),
-        key=path.name,
+        key=context.key(path),
         lines=Lines.of(path, module, *calls),
     )
 

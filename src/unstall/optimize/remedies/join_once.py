@@ -44,7 +44,7 @@ def _proposal(context: RemedyContext, path: Path, found: LoopJoin, of_line: Mapp
         speedup_without(share, JOINING_ONCE_SAVES),
         f"joining piece by piece takes {percent(share)} of the step",
         sources=context.sources.with_module(path, once(module, found)),
-        key=f"{path.name}:{found.name}:{first}",
+        key=context.key(path, found.name, first),
         lines=Lines.of(path, module, call),
     )
 

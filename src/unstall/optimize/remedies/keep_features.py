@@ -54,7 +54,7 @@ class KeepFeatures(Remedy):
                 f"it learns nothing, and takes {percent(share)} of the step",
                 sources=context.sources.with_module(path, tree),
                 needs_revisits=True,
-                key=f"{path.name}:{module.code(call.func)}",
+                key=context.key(path, module.code(call.func)),
                 lines=Lines.of(path, module, call),
             )
         ]

@@ -55,7 +55,7 @@ def _proposal(context: RemedyContext, path: Path, found: LabelledLoss, share: fl
         speedup_without(share),
         f"rows on which no loss depends take {percent(share)} of the step",
         sources=context.sources.with_module(path, selected(module, found)),
-        key=f"{path.name}:{first}",
+        key=context.key(path, first),
         lines=Lines.of(path, module, found.layers),
     )
 

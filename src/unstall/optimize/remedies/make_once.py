@@ -48,7 +48,7 @@ def _proposal(context: RemedyContext, path: Path, made: Made, of_line: Mapping[i
         speedup_without(share, MADE_ONCE_SAVES),
         f"making it takes {percent(share)} of the step",
         sources=context.sources.with_module(path, making_once(module, made)),
-        key=f"{path.name}:{first}",
+        key=context.key(path, first),
         lines=Lines.of(path, module, made.line),
     )
 

@@ -67,7 +67,7 @@ def _call_without_gradients(context: RemedyContext, dropped: DroppedGradients) -
         speedup_without(share),
         f"computing them takes {percent(share)} of the step, and nothing uses them",
         sources=context.sources.with_module(path, tree),
-        key=f"{path.name}:{frame.line}",
+        key=context.key(path, frame.line),
     )
 
 
@@ -119,7 +119,7 @@ def _proposal(context: RemedyContext, frame: tuple[str, str, int], *, loop: bool
         speedup_without(share, NO_GRADIENTS_SAVES),
         f"it calls the model for {percent(share)} of the step and never goes backward",
         sources=context.sources.with_module(path, tree),
-        key=f"{path.name}:{function}",
+        key=context.key(path, function),
     )
 
 

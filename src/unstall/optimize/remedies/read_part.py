@@ -48,7 +48,7 @@ def _proposal(context: RemedyContext, path: Path, read: PartialRead, share: floa
         speedup_without(share, READING_PARTS_SAVES),
         f"reading the whole takes {percent(share)} of the step",
         sources=context.sources.with_module(path, taken_alone(module, read)),
-        key=f"{path.name}:{line}:{module.code(read.part)}",
+        key=context.key(path, line, module.code(read.part)),
         lines=Lines.of(path, module, *read.nodes),
     )
 

@@ -109,14 +109,14 @@ def _thinned(context: RemedyContext, path: Path, line: int, every: int, share: f
     once = once.with_changes(leading_lines=leading, body=cst.IndentedBlock([bare]))
     tree = replaced(module.tree, node, once)
     tree = with_statement_after_imports(with_import(tree, "itertools"), f"{counter} = itertools.count()")
-    place = f"{path.name}:{module.first_line(node)}"
+    first = module.first_line(node)
     return Proposal(
-        f"the call in {place} every {every}th time",
+        f"the call in {path.name}:{first} every {every}th time",
         speedup_without(share, 1 - 1 / every),
         f"it takes {percent(share)} of the step",
         sources=context.sources.with_module(path, tree),
         lines=Lines.of(path, module, node),
-        key=place,
+        key=context.key(path, first),
     )
 
 

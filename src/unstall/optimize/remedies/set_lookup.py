@@ -42,7 +42,7 @@ def _proposal(context: RemedyContext, path: Path, line: int, share: float) -> Pr
         speedup_without(share, LOOKING_UP_SAVES),
         f"the line takes {percent(share)} of the step",
         sources=context.sources.with_module(path, looked_up(module, found)),
-        key=f"{path.name}:{line}",
+        key=context.key(path, line),
         lines=Lines.of(path, module, *found),
     )
 

@@ -53,7 +53,7 @@ def _proposal(context: RemedyContext, site: SeamSite) -> Proposal:
         speedup_without(share, PRECISION_COST),
         f"the model takes {percent(share)} of the step in float64",
         sources=context.sources.with_module(path, in_single(context.sources.module(path), site)),
-        key=path.name,
+        key=context.key(path),
     )
 
 

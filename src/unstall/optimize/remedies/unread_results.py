@@ -43,7 +43,7 @@ def _proposal(context: RemedyContext, path: Path, of_line: Mapping[int, float], 
         speedup_without(share, UNREAD_SAVES),
         f"{name} takes {percent(share)} of the step",
         sources=context.sources.with_module(path, without(module, call)),
-        key=f"{path.name}:{line}",
+        key=context.key(path, line),
         lines=Lines.of(path, module, call.line, call.function),
     )
 

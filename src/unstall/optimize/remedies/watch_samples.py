@@ -68,7 +68,7 @@ def _proposal(
         f"making them takes {percent(share)} of the step; they are assumed to be the same in every epoch",
         sources=context.sources.with_module(path, with_watch(module, method)),
         needs_revisits=True,
-        key=f"{path.name}:{cls.name.value}",
+        key=context.key(path, cls.name.value),
         lines=lines,
     )
 

@@ -37,6 +37,17 @@ def test_it_is_proposed_for_what_the_call_and_its_function_take(tmp_path, line):
     assert b"        pass\n    best = highest(rows)" in changed
 
 
+def test_functions_of_one_name_in_files_of_one_name_are_two_changes(tmp_path):
+    spots = []
+    for folder in ("faces", "streets"):
+        path = tmp_path / folder / "train.py"
+        path.parent.mkdir()
+        path.write_text(TRAIN)
+        spots.append(Hotspot(function="highest", file=str(path), line=2, share=0.4, phase="other"))
+    proposals = REMEDY.propose(make_context(tmp_path, report=make_report(hotspots=spots)))
+    assert [proposal.key for proposal in proposals] == ["faces/train.py:7", "streets/train.py:7"]
+
+
 def test_a_file_that_cannot_be_parsed_leaves_the_others(tmp_path):
     (tmp_path / "broken.py").write_text("def (:\n")
     (tmp_path / "train.py").write_text(TRAIN)
