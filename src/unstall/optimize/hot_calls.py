@@ -58,7 +58,7 @@ class HotCalls:
             speedup_without(share, self.saves),
             self.because.format(name=name, share=percent(share)),
             sources=context.sources.with_module(path, self.changed(module, calls)),
-            key=context.key(path, name),
+            key=context.key(path, module.full_name(part)),
             lines=Lines.of(path, module, *calls),
         )
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import libcst as cst
+
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_lines import hot_lines, share_in_libraries
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
@@ -50,6 +52,7 @@ def loop_proposals(
         share = sum(share for file, at, share in lines if file == path and any(a <= at <= b for a, b in loop.lines))
         if share < LEAST_SHARE_OF_ALL:
             raise NotApplicable(f"the loop of {loop.function} takes {percent(share)} of the step")
+        function = module.enclosing(loop.node, cst.FunctionDef) or module.tree
         in_libraries = 0.0
         if not of_libraries:
             in_libraries = share_in_libraries(context, path, {line for a, b in loop.lines for line in range(a, b + 1)})
@@ -61,7 +64,7 @@ def loop_proposals(
             f"the loop takes {percent(share)} of the step",
             sources=context.sources.with_module(path, loop.tree),
             lines=Lines.of(path, module, loop.node),
-            key=context.key(path, loop.function, loop.key),
+            key=context.key(path, module.full_name(function), loop.key),
         )
 
     return proposals_of(((path, line) for path, line, _ in lines), proposal, otherwise)

@@ -47,7 +47,7 @@ def _proposal(context: RemedyContext, path: Path, function: cst.FunctionDef, of_
         speedup_without(share, FRAME_ROWS_SAVES),
         f"rows of pandas take {percent(share)} of the step",
         sources=context.sources.with_module(path, by_values(module, rows)),
-        key=context.key(path, name),
+        key=context.key(path, module.full_name(function)),
         lines=Lines.of(path, module, *(row.node for row in rows)),
     )
 

@@ -65,7 +65,7 @@ def _proposal(
         speedup_without(share, SPARE_ROOM_SAVES),
         f"joining takes {percent(share)} of the step, and more with every step",
         sources=context.sources.with_module(path, in_spare_room(module, found_joins)),
-        key=context.key(path, name),
+        key=context.key(path, module.full_name(function or module.tree)),
         lines=Lines.of(path, module, found_joins[0].call, found_joins[-1].call),
     )
 

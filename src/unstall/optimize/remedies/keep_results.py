@@ -59,7 +59,7 @@ def _proposal(context: RemedyContext, path: Path, function: cst.FunctionDef, of_
         speedup_without(share, KEPT_RESULTS_SAVE),
         f"what it has computed before takes {percent(share)} of the step",
         sources=context.sources.with_module(path, changed),
-        key=context.key(path, name),
+        key=context.key(path, module.full_name(function)),
         lines=Lines.of(path, module, *(calls or (function,))),
     )
 

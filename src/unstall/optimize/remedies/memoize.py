@@ -60,7 +60,7 @@ def _proposal(context: RemedyContext, path: Path, function: cst.FunctionDef, sha
         speedup_without(share, REMEMBERING_SAVES),
         f"it takes {percent(share)} of the step; its arguments are assumed to repeat",
         sources=context.sources.with_module(path, with_memory(module, function)),
-        key=context.key(path, name),
+        key=context.key(path, module.full_name(function)),
         lines=Lines.of(path, module, function),
         memoized_functions=(f"{path}:{name}",),
     )

@@ -119,7 +119,7 @@ def _proposal(context: RemedyContext, frame: tuple[str, str, int], *, loop: bool
         speedup_without(share, NO_GRADIENTS_SAVES),
         f"it calls the model for {percent(share)} of the step and never goes backward",
         sources=context.sources.with_module(path, tree),
-        key=context.key(path, function),
+        key=context.key(path, module.full_name(module.function(function, line) or module.tree)),
     )
 
 

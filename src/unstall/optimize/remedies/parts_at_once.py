@@ -67,7 +67,7 @@ def _proposal(context: RemedyContext, path: Path, whole: SlicedTensor, share: fl
         speedup_without(share, PARTS_AT_ONCE_SAVE),
         f"the gradients of its slices take {percent(share)} of the step",
         sources=context.sources.with_module(path, sliced_once(module, whole)),
-        key=context.key(path, whole.function.name.value, whole.name),
+        key=context.key(path, module.full_name(whole.function), whole.name),
         lines=Lines.of(path, module, whole.loop),
     )
 

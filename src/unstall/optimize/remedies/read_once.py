@@ -59,7 +59,7 @@ def _proposal(context: RemedyContext, path: Path, function: cst.FunctionDef, rea
         speedup_without(share, READ_ONCE_SAVES),
         f"reading it again takes {percent(share)} of the step",
         sources=context.sources.with_module(path, with_runtime(reading_once(module, read), "read_once")),
-        key=context.key(path, function.name.value, module.code(read.path)),
+        key=context.key(path, module.full_name(function), module.code(read.path)),
         lines=Lines.of(path, module, read.block or read.value),
         keeps_files=True,
     )

@@ -200,6 +200,12 @@ class SourceModule:
             None,
         )
 
+    def full_name(self, part: cst.FunctionDef | cst.ClassDef | cst.Module) -> str:
+        """``Net.forward``: the name of a function or class after those around it; ``<module>`` for the module."""
+        around = (part, *self.ancestors(part))
+        names = [node.name.value for node in around if isinstance(node, (cst.FunctionDef, cst.ClassDef))]
+        return ".".join(reversed(names)) or "<module>"
+
     def enclosing(self, node: cst.CSTNode, *kinds: type[N]) -> N | None:
         """The innermost node of these kinds around a node."""
         return next((ancestor for ancestor in self.ancestors(node) if isinstance(ancestor, kinds)), None)

@@ -146,5 +146,14 @@ def test_it_is_proposed_for_functions_with_hot_lines(tmp_path):
 
 def test_and_for_the_top_level_of_a_script(tmp_path):
     (proposal,) = proposals(tmp_path, COLLATE + "\n\nwhile True:\n    T.tensor(ask())\n", 12, 0.5)
-    assert proposal.key == "train.py:train"
+    assert proposal.key == "train.py:<module>"
     assert proposal.sources.module(tmp_path / "train.py").tree.code.count("_ListedTensors.make") == 1
+
+
+def test_and_for_each_of_two_methods_of_one_name(tmp_path):
+    path = tmp_path / "train.py"
+    method = "class {}:\n    def forward(self, rows):\n        return T.tensor(rows)\n\n\n"
+    path.write_text("import torch as T\n\n\n" + method.format("Near") + method.format("Far"))
+    spots = [Hotspot(function="forward", file=str(path), line=at, share=0.3, phase="other") for at in (6, 11)]
+    proposals = REMEDY.propose(make_context(tmp_path, report=make_report(hotspots=spots)))
+    assert [proposal.key for proposal in proposals] == ["train.py:Near.forward", "train.py:Far.forward"]

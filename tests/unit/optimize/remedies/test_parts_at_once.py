@@ -187,7 +187,7 @@ def test_it_is_proposed_where_the_gradient_of_slices_takes_time(tmp_path):
 )
 def test_it_says_why_not(tmp_path, change, reason):
     if reason is None:
-        assert proposals(tmp_path, **change)[0].key == "train.py:forward:x"  # an argument, as good as another
+        assert proposals(tmp_path, **change)[0].key == "train.py:Net.forward:x"  # an argument, as good as another
         return
     with pytest.raises(NotApplicable, match=reason):
         proposals(tmp_path, **change)

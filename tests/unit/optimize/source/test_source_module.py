@@ -17,6 +17,12 @@ def test_number_of_a_literal(source, number):
     assert number_of(cst.parse_expression(source)) == number
 
 
+def test_functions_of_one_name_have_different_full_names():
+    module = make_module("class A:\n    def f(self):\n        def g():\n            pass\n\n\ndef f():\n    pass\n")
+    names = [module.full_name(part) for part in module.all(cst.FunctionDef, cst.ClassDef)]
+    assert names == ["A", "A.f", "A.f.g", "f"] and module.full_name(module.tree) == "<module>"
+
+
 def test_a_keyword_is_no_name_that_is_read():
     module = make_module("f(dim, dim=1)\n")
     contexts = [module.context(node) for node in module.all(cst.Name) if node.value == "dim"]
