@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import libcst as cst
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_lines import Part, hot_parts, share_on
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
-from unstall.optimize.remedies.base import NotApplicable, proposals_of
+from unstall.optimize.remedies.base import NotApplicable, proposals_by_file
 from unstall.optimize.source.module import SourceModule
 from unstall.optimize.source.product_uses import ProductUse, rewritten
 from unstall.optimize.thresholds import LEAST_SHARE
@@ -38,14 +39,13 @@ class HotCalls:
 
     def proposals(self, context: RemedyContext) -> list[Proposal]:
         """One for each function. Raises NotApplicable where there is none."""
-        return proposals_of(
-            hot_parts(context).items(),
-            lambda candidate: self._proposal(context, *candidate),
+        return proposals_by_file(
+            ((path, part, of_line) for (path, part), of_line in hot_parts(context).items()),
+            partial(self._proposal, context),
             self.none,
         )
 
-    def _proposal(self, context: RemedyContext, where: tuple[Path, Part], of_line: Mapping[int, float]) -> Proposal:
-        path, part = where
+    def _proposal(self, context: RemedyContext, path: Path, part: Part, of_line: Mapping[int, float]) -> Proposal:
         module = context.sources.module(path)
         name = part.name.value if isinstance(part, cst.FunctionDef) else path.stem
         calls = list(self.found(module, part))

@@ -11,7 +11,7 @@ from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_lines import hot_lines, share_in_libraries
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import NotApplicable, proposals_of
-from unstall.optimize.source.errors import AnalysisRefused
+from unstall.optimize.source.errors import located
 from unstall.optimize.source.loops import RewrittenLoop
 from unstall.optimize.source.module import SourceModule
 from unstall.optimize.thresholds import LEAST_SHARE_OF_ALL
@@ -45,10 +45,8 @@ def loop_proposals(
     def proposal(place: tuple[Path, int]) -> Proposal:
         path, line = place
         module = context.sources.module(path)
-        try:
+        with located(f"{path.name}:{line}"):
             loop = rewrite(module, line)
-        except AnalysisRefused as reason:
-            raise NotApplicable(f"{path.name}:{line}: {reason}") from reason
         share = sum(share for file, at, share in lines if file == path and any(a <= at <= b for a, b in loop.lines))
         if share < LEAST_SHARE_OF_ALL:
             raise NotApplicable(f"the loop of {loop.function} takes {percent(share)} of the step")

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
-from unstall.optimize.source.errors import NotApplicable
+from unstall.optimize.source.errors import NotApplicable, located
 
 if TYPE_CHECKING:
     from unstall.optimize.context import RemedyContext
     from unstall.optimize.proposal import Proposal
 
-__all__ = ["Exactness", "NotApplicable", "Remedy", "first_of", "proposals_of"]
+__all__ = ["Exactness", "NotApplicable", "Remedy", "first_of", "proposals_by_file", "proposals_of"]
 
 T = TypeVar("T")
 P = TypeVar("P")
@@ -60,6 +60,18 @@ def proposals_of(candidates: Iterable[T], propose: Callable[[T], Proposal], othe
     if not proposals:
         raise reason
     return list(proposals.values())
+
+
+def proposals_by_file(
+    candidates: Iterable[tuple[Any, ...]], propose: Callable[..., Proposal], otherwise: str
+) -> list[Proposal]:
+    """The same of candidates whose first item is their file: its name is put before the reason for a refusal."""
+
+    def of_candidate(candidate: tuple[Any, ...]) -> Proposal:
+        with located(candidate[0].name):
+            return propose(*candidate)
+
+    return proposals_of(candidates, of_candidate, otherwise)
 
 
 def first_of(candidates: Iterable[T], make: Callable[[T], P], otherwise: str) -> P:

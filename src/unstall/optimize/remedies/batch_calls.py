@@ -10,7 +10,7 @@ from unstall.optimize.context import RemedyContext
 from unstall.optimize.observed import ObservedModelCall
 from unstall.optimize.proposal import Proposal, speedup_without
 from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
-from unstall.optimize.source.errors import AnalysisRefused
+from unstall.optimize.source.errors import AnalysisRefused, located
 from unstall.optimize.source.files import Sources
 from unstall.optimize.source.places import CallSite
 from unstall.optimize.thresholds import (
@@ -92,7 +92,8 @@ def in_batches(context: RemedyContext, observed: ObservedModelCall) -> tuple[Sou
             raise AnalysisRefused("the model is called in a library")
         module = context.sources.module(path)
         try:
-            loop = split_loop(module, call)
+            with located(path.name):
+                loop = split_loop(module, call)
         except NotInLoop:
             continue
         stacked = number == 0 and len(observed.shapes[0]) == 1  # an item has no dimension of items

@@ -15,6 +15,7 @@ from unstall.optimize.observed import ObservedLoader
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import NotApplicable, Remedy
 from unstall.optimize.source.edit import Edit, edited, keyword, put, with_keyword
+from unstall.optimize.source.errors import located
 from unstall.optimize.source.files import Sources
 from unstall.optimize.source.toplevel import with_runtime
 from unstall.optimize.thresholds import INDEXED_BATCH_SAVES, LEAST_BATCH, LEAST_SHARE
@@ -72,7 +73,8 @@ def _with_batches(context: RemedyContext, loader: ObservedLoader) -> tuple[Sourc
     plan.collate(loader_file)
     path = context.user_file(loader.getitem_file)
     if path is not None:
-        getter = batched_getter(context.sources.module(path), loader.getitem_line or 0, loader.attributes)
+        with located(path.name):
+            getter = batched_getter(context.sources.module(path), loader.getitem_line or 0, loader.attributes)
         if getter.bare and not path == loader_file == context.program.script:
             raise NotApplicable(f"a sample of {getter.cls} is in no container, and other scripts may load it")
         plan.change(path, {getter.method: put(getter.method, getter.added)}, getter.helpers)

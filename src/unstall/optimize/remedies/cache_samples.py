@@ -19,7 +19,7 @@ from unstall.optimize.observed import ObservedLoader
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import NotApplicable, Remedy
 from unstall.optimize.source.edit import edited, keyword, put, statement
-from unstall.optimize.source.errors import AnalysisRefused
+from unstall.optimize.source.errors import AnalysisRefused, located
 from unstall.optimize.source.module import SourceModule
 from unstall.optimize.source.purity import Steadiness, attributes_read, method_of, names
 from unstall.optimize.source.samples import LOAD, sample_method
@@ -44,7 +44,8 @@ class CacheSamples(Remedy):
         loader, path = context.own_dataset()
         context.refuse_one_pass()
         module = context.sources.module(path)
-        head = find_head(module, loader.getitem_line or 0)
+        with located(path.name):
+            head = find_head(module, loader.getitem_line or 0)
         if only_indexes(module, loader):
             raise NotApplicable(f"{loader.dataset}.__getitem__ only indexes what is in memory")
         first, last = module.first_line(head.statements[0]), module.last_line(head.statements[-1])

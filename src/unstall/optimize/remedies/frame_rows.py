@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import libcst as cst
@@ -9,7 +10,7 @@ import libcst as cst
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_lines import hot_functions_within, share_on
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
-from unstall.optimize.remedies.base import Remedy, proposals_of
+from unstall.optimize.remedies.base import Remedy, proposals_by_file
 from unstall.optimize.source.errors import SourceError
 from unstall.optimize.source.frames import by_columns, row_accesses
 from unstall.optimize.thresholds import FRAME_ROWS_SAVES, LEAST_SHARE
@@ -26,9 +27,9 @@ class FrameRows(Remedy):
     exactness = "exact"
 
     def propose(self, context: RemedyContext) -> list[Proposal]:
-        return proposals_of(
+        return proposals_by_file(
             hot_functions_within(context, "pandas"),
-            lambda function: _proposal(context, *function),
+            partial(_proposal, context),
             "no loop of the program's own waits for rows of pandas",
         )
 

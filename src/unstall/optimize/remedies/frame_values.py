@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import libcst as cst
@@ -10,7 +11,7 @@ import libcst as cst
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_lines import hot_functions_within, share_on
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
-from unstall.optimize.remedies.base import Remedy, proposals_of
+from unstall.optimize.remedies.base import Remedy, proposals_by_file
 from unstall.optimize.source.errors import SourceError
 from unstall.optimize.source.frame_values import by_values, rows_as_arrays
 from unstall.optimize.thresholds import FRAME_ROWS_SAVES, LEAST_SHARE
@@ -29,9 +30,9 @@ class FrameValues(Remedy):
     exactness = "exact"
 
     def propose(self, context: RemedyContext) -> list[Proposal]:
-        return proposals_of(
+        return proposals_by_file(
             hot_functions_within(context, "pandas"),
-            lambda function: _proposal(context, *function),
+            partial(_proposal, context),
             "no hot function of the program's own makes arrays of rows of pandas",
         )
 

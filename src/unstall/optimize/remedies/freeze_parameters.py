@@ -8,6 +8,7 @@ from unstall.optimize.context import RemedyContext
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import NotApplicable, Remedy
 from unstall.optimize.source.edit import replaced, statement
+from unstall.optimize.source.errors import AnalysisRefused, located
 from unstall.optimize.source.module import SourceModule, dotted
 from unstall.optimize.thresholds import LEAST_SHARE
 from unstall.text.units import percent
@@ -33,7 +34,9 @@ class FreezeParameters(Remedy):
         (optimizer,) = context.runtime.optimizers
         path, module, call = context.locate(optimizer.call, optimizer.type)
         line = module.statement(call)
-        lines = [f"{_model(module, call)}.{part}.requires_grad_(False)" for part in parts]
+        with located(path.name):
+            model_name = _model(module, call)
+        lines = [f"{model_name}.{part}.requires_grad_(False)" for part in parts]
         tree = replaced(module.tree, line, line, *(statement(module.tree, text) for text in lines))
         return [
             Proposal(
@@ -47,7 +50,7 @@ class FreezeParameters(Remedy):
 
 
 def _model(module: SourceModule, call: cst.Call) -> str:
-    """Of ``SGD(model.head.parameters())``: ``model``. Raises NotApplicable where others may be updated later."""
+    """Of ``SGD(model.head.parameters())``: ``model``. Raises AnalysisRefused where others may be updated later."""
     others = [
         other for other in module.all(cst.Call)
         if other is not call and (
@@ -56,13 +59,13 @@ def _model(module: SourceModule, call: cst.Call) -> str:
         )
     ]  # fmt: skip
     if others:
-        raise NotApplicable(f"line {module.first_line(others[0])} may give an optimizer other parameters")
+        raise AnalysisRefused(f"line {module.first_line(others[0])} may give an optimizer other parameters")
     given = call.args[0].value if call.args else None
     method = given.func if isinstance(given, cst.Call) else None
     part = method.value if isinstance(method, cst.Attribute) and method.attr.value == "parameters" else None
     model = dotted(part.value) if isinstance(part, cst.Attribute) else ""
     if not model:
-        raise NotApplicable("the optimizer is given other things than the parameters of one part of the model")
+        raise AnalysisRefused("the optimizer is given other things than the parameters of one part of the model")
     return model
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import libcst as cst
@@ -11,7 +12,7 @@ from unstall.optimize.attention import Attention, find
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_lines import hot_lines, readable
 from unstall.optimize.proposal import Proposal, speedup_without
-from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
+from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_by_file
 from unstall.optimize.source.edit import Edit, edited, put
 from unstall.optimize.source.module import SourceModule
 from unstall.optimize.source.toplevel import with_import
@@ -30,9 +31,9 @@ class FusedAttention(Remedy):
     """The fused operator adds in another order, and never makes the matrix of scores."""
 
     def propose(self, context: RemedyContext) -> list[Proposal]:
-        return proposals_of(
+        return proposals_by_file(
             _candidates(context),
-            lambda candidate: _proposal(context, *candidate),
+            partial(_proposal, context),
             "no attention written by hand was found in the program's own code",
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 import libcst as cst
@@ -11,7 +12,7 @@ import libcst as cst
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_lines import hot_modules, share_on
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
-from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
+from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_by_file
 from unstall.optimize.source.joins import Join, in_spare_room, joins, refuse_changes_in_place
 from unstall.optimize.thresholds import LEAST_GROWING, SPARE_ROOM_SAVES
 from unstall.text.units import percent
@@ -27,9 +28,9 @@ class GrowableBuffer(Remedy):
     exactness = "exact"
 
     def propose(self, context: RemedyContext) -> list[Proposal]:
-        return proposals_of(
+        return proposals_by_file(
             _candidates(context),
-            lambda candidate: _proposal(context, *candidate),
+            partial(_proposal, context),
             "no line of the program's own that takes time joins an array or a tensor to itself",
         )
 

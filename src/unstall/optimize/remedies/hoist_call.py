@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_lines import computed_again, share_on
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
-from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
+from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_by_file
 from unstall.optimize.source.invariant_calls import hoisted, invariant_calls
 from unstall.optimize.thresholds import HOISTING_SAVES, LEAST_SHARE
 from unstall.text.units import percent
@@ -29,7 +30,7 @@ class HoistCall(Remedy):
     exactness = "close"
 
     def propose(self, context: RemedyContext) -> list[Proposal]:
-        return proposals_of(_again_by_file(context).items(), lambda candidate: _proposal(context, *candidate), _NONE)
+        return proposals_by_file(_again_by_file(context).items(), partial(_proposal, context), _NONE)
 
 
 def _again_by_file(context: RemedyContext) -> dict[Path, dict[int, float]]:

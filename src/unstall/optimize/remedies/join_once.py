@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_lines import hot_modules, share_on
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
-from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
+from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_by_file
 from unstall.optimize.source.joined_once import LoopJoin, loop_joins, once, refuse_shared
 from unstall.optimize.thresholds import JOINING_ONCE_SAVES, LEAST_SHARE
 from unstall.text.units import percent
@@ -26,9 +27,9 @@ class JoinOnce(Remedy):
     exactness = "exact"
 
     def propose(self, context: RemedyContext) -> list[Proposal]:
-        return proposals_of(
+        return proposals_by_file(
             ((path, found, of_line) for path, module, of_line in hot_modules(context) for found in loop_joins(module)),
-            lambda candidate: _proposal(context, *candidate),
+            partial(_proposal, context),
             _NONE,
         )
 

@@ -11,6 +11,7 @@ from unstall.optimize.context import RemedyContext
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import NotApplicable, Remedy
 from unstall.optimize.source.edit import replaced
+from unstall.optimize.source.errors import AnalysisRefused, located
 from unstall.optimize.source.module import SourceModule, dotted
 from unstall.optimize.source.toplevel import with_runtime
 from unstall.optimize.thresholds import KEPT_FEATURES_SAVE, LEAST_SHARE
@@ -44,7 +45,8 @@ class KeepFeatures(Remedy):
             raise NotApplicable(f"what learns nothing takes {percent(share)} of the step")
         path, line = _calling(context, part)
         module = context.sources.module(path)
-        call = _call(module, line, part)
+        with located(path.name):
+            call = _call(module, line, part)
         kept = cst.Call(cst.parse_expression("_KeptFeatures.of"), [cst.Arg(call.func), cst.Arg(call.args[0].value)])
         tree = with_runtime(replaced(module.tree, call, kept), "kept_features")
         return [
@@ -79,7 +81,7 @@ def _calling(context: RemedyContext, part: FrozenPart) -> tuple[Path, int]:
 
 
 def _call(module: SourceModule, line: int, part: FrozenPart) -> cst.Call:
-    """The call on a line that may be it. Raises NotApplicable."""
+    """The call on a line that may be it. Raises AnalysisRefused."""
     wanted = part.name.rpartition(".")[2]
     found = []
     for call in module.all(cst.Call):
@@ -89,7 +91,7 @@ def _call(module: SourceModule, line: int, part: FrozenPart) -> cst.Call:
         if module.is_on(call, line) and is_plain and name and is_it:
             found.append(call)
     if len(found) != 1:
-        raise NotApplicable(f"line {line} does not call {part.name or part.type} with one batch alone")
+        raise AnalysisRefused(f"line {line} does not call {part.name or part.type} with one batch alone")
     return found[0]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 import libcst as cst
@@ -11,7 +12,7 @@ import libcst as cst
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_lines import by_function, computed_again
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
-from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
+from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_by_file
 from unstall.optimize.source.keeping import layer_calls, with_kept_calls, with_kept_method
 from unstall.optimize.thresholds import KEPT_RESULTS_SAVE, LEAST_SHARE
 from unstall.text.units import percent
@@ -27,9 +28,9 @@ class KeepResults(Remedy):
     exactness = "exact"
 
     def propose(self, context: RemedyContext) -> list[Proposal]:
-        return proposals_of(
+        return proposals_by_file(
             _functions(context),
-            lambda candidate: _proposal(context, *candidate),
+            partial(_proposal, context),
             "no line of your own computes again what it has computed before",
         )
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_lines import readable
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
-from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
+from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_by_file
 from unstall.optimize.source.labelled_rows import LabelledLoss, labelled_losses, selected
 from unstall.optimize.thresholds import LEAST_SHARE
 from unstall.records.vocabulary import BACKWARD, FORWARD
@@ -31,9 +32,9 @@ class LabelledRows(Remedy):
         share = found.forward * context.share(FORWARD.name) + found.backward * context.share(BACKWARD.name)
         if share < LEAST_SHARE:
             raise NotApplicable(f"rows on which no loss depends take {percent(share)} of the step")
-        return proposals_of(
+        return proposals_by_file(
             _found(context),
-            lambda candidate: _proposal(context, *candidate, share),
+            partial(_proposal, context, share=share),
             "no `cross_entropy` of your own is of what layers give for these rows",
         )
 

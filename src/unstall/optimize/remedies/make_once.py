@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_lines import hot_functions, share_on
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
-from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
+from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_by_file
 from unstall.optimize.source.made_once import Made, made_in, making_once, refuse_kept
 from unstall.optimize.thresholds import LEAST_SHARE, MADE_ONCE_SAVES
 from unstall.text.units import percent
@@ -26,13 +27,13 @@ class MakeOnce(Remedy):
     exactness = "exact"
 
     def propose(self, context: RemedyContext) -> list[Proposal]:
-        return proposals_of(
+        return proposals_by_file(
             (
                 (path, made, of_line)
                 for (path, function), of_line in hot_functions(context).items()
                 for made in made_in(context.sources.module(path), function)
             ),
-            lambda candidate: _proposal(context, *candidate),
+            partial(_proposal, context),
             _NONE,
         )
 

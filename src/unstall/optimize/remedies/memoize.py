@@ -6,6 +6,7 @@ that as it is, the list is known by which one it is. So is a long tuple; with an
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import libcst as cst
@@ -13,7 +14,7 @@ import libcst as cst
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_lines import hot_functions
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
-from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
+from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_by_file
 from unstall.optimize.source.bindings import constant_arguments
 from unstall.optimize.source.edit import replaced
 from unstall.optimize.source.errors import AnalysisRefused
@@ -37,9 +38,9 @@ class Memoize(Remedy):
     exactness = "exact"
 
     def propose(self, context: RemedyContext) -> list[Proposal]:
-        return proposals_of(
-            (item for item in _shares(context).items() if item[1] >= LEAST_SHARE),
-            lambda candidate: _proposal(context, *candidate[0], candidate[1]),
+        return proposals_by_file(
+            ((*function, share) for function, share in _shares(context).items() if share >= LEAST_SHARE),
+            partial(_proposal, context),
             "no function of the program's own takes a noticeable share",
         )
 

@@ -12,6 +12,7 @@ from unstall.optimize.context import RemedyContext
 from unstall.optimize.proposal import Proposal, speedup_without
 from unstall.optimize.remedies.base import NotApplicable, Remedy, first_of, proposals_of
 from unstall.optimize.source.edit import replaced
+from unstall.optimize.source.errors import AnalysisRefused, located
 from unstall.optimize.source.module import SourceModule, walk
 from unstall.optimize.source.toplevel import with_import, with_statement_after_imports
 from unstall.optimize.thresholds import NO_GRADIENTS_SAVES
@@ -61,7 +62,8 @@ def _call_without_gradients(context: RemedyContext, dropped: DroppedGradients) -
         raise NotApplicable(f"{dropped.model} is called in a library")
     module = context.sources.module(path)
     share = context.share(BACKWARD.name) * dropped.share
-    tree = with_statement_without_gradients(module, frame.line)
+    with located(path.name):
+        tree = with_statement_without_gradients(module, frame.line)
     return Proposal(
         f"no gradients of {dropped.model} ({path.name}:{frame.line})",
         speedup_without(share),
@@ -72,10 +74,10 @@ def _call_without_gradients(context: RemedyContext, dropped: DroppedGradients) -
 
 
 def with_statement_without_gradients(module: SourceModule, line: int) -> cst.Module:
-    """The tree with an assignment under ``torch.no_grad()``. Raises NotApplicable where the line is none."""
+    """The tree with an assignment under ``torch.no_grad()``. Raises AnalysisRefused where the line is none."""
     simple = [node for node in module.all(cst.SimpleStatementLine) if module.is_on(node, line)]
     if len(simple) != 1 or len(simple[0].body) != 1 or not isinstance(simple[0].body[0], (cst.Assign, cst.AnnAssign)):
-        raise NotApplicable(f"line {line} is no single assignment")
+        raise AnalysisRefused(f"line {line} is no single assignment")
     (found,) = simple
     torch = module.alias("torch")
     context = cst.WithItem(cst.parse_expression(f"{torch or 'torch'}.no_grad()"))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_lines import readable
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
-from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
+from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_by_file
 from unstall.optimize.source.parts import SlicedTensor, sliced_once, sliced_tensors
 from unstall.optimize.thresholds import LEAST_SHARE, PARTS_AT_ONCE_SAVE
 from unstall.records.vocabulary import BACKWARD
@@ -28,9 +29,9 @@ class PartsAtOnce(Remedy):
 
     def propose(self, context: RemedyContext) -> list[Proposal]:
         of_line = _slices(context)
-        return proposals_of(
+        return proposals_by_file(
             _found(context, of_line),
-            lambda candidate: _proposal(context, *candidate),
+            partial(_proposal, context),
             "no line of your own takes parts of a tensor whose gradients take time",
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import libcst as cst
@@ -10,7 +11,7 @@ import libcst as cst
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_lines import hot_modules, share_on
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
-from unstall.optimize.remedies.base import Remedy, proposals_of
+from unstall.optimize.remedies.base import Remedy, proposals_by_file
 from unstall.optimize.source.aliasing import refuse_changes
 from unstall.optimize.source.file_reads import FileRead, file_reads, reading_once, refuse_own_files
 from unstall.optimize.source.toplevel import with_runtime
@@ -31,9 +32,9 @@ class ReadOnce(Remedy):
     exactness = "exact"
 
     def propose(self, context: RemedyContext) -> list[Proposal]:
-        return proposals_of(
+        return proposals_by_file(
             _hot_reads(context),
-            lambda candidate: _proposal(context, *candidate),
+            partial(_proposal, context),
             "no read of a file in the program's own code takes a noticeable share",
         )
 

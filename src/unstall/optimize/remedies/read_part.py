@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_lines import hot_modules, share_on
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
-from unstall.optimize.remedies.base import Remedy, proposals_of
+from unstall.optimize.remedies.base import Remedy, proposals_by_file
 from unstall.optimize.source.partial_reads import PartialRead, partial_reads, taken_alone
 from unstall.optimize.thresholds import LEAST_SHARE, READING_PARTS_SAVES
 from unstall.text.units import percent
@@ -24,9 +25,9 @@ class ReadPart(Remedy):
     exactness = "exact"
 
     def propose(self, context: RemedyContext) -> list[Proposal]:
-        return proposals_of(
+        return proposals_by_file(
             _hot_reads(context),
-            lambda candidate: _proposal(context, *candidate),
+            partial(_proposal, context),
             "no hot line of your own reads a whole file for a part of it",
         )
 

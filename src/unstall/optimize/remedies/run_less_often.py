@@ -14,6 +14,7 @@ from unstall.optimize.context import RemedyContext
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import NotApplicable, Remedy, first_of
 from unstall.optimize.source.edit import replaced
+from unstall.optimize.source.errors import AnalysisRefused, located
 from unstall.optimize.source.module import SourceModule
 from unstall.optimize.source.names import fresh_name
 from unstall.optimize.source.toplevel import clashing, with_import, with_statement_after_imports
@@ -100,7 +101,8 @@ def _lines_of_training(context: RemedyContext, finding: Finding) -> set[tuple[st
 def _thinned(context: RemedyContext, path: Path, line: int, every: int, share: float) -> Proposal:
     """The call on a line, made every so many times."""
     module = context.sources.module(path)
-    node = _statement(module, line)
+    with located(path.name):
+        node = _statement(module, line)
     if clashing(module.tree, ["itertools"]):
         raise NotApplicable(f"{path.name} uses the name itertools for something else")
     counter = fresh_name(_COUNTER, {name.value for name in module.all(cst.Name)})
@@ -121,12 +123,12 @@ def _thinned(context: RemedyContext, path: Path, line: int, every: int, share: f
 
 
 def _statement(module: SourceModule, line: int) -> cst.SimpleStatementLine | cst.For:
-    """The call that stands alone on a line, with the loop that makes nothing but it. Raises NotApplicable."""
+    """The call that stands alone on a line, with the loop that makes nothing but it. Raises AnalysisRefused."""
     node = module.innermost(line, cst.SimpleStatementLine)
     if node is None or module.enclosing(node, cst.FunctionDef, cst.For, cst.While) is None:
-        raise NotApplicable(f"line {line} is no call in a function or a loop")
+        raise AnalysisRefused(f"line {line} is no call in a function or a loop")
     if not _is_call_alone(module, node):
-        raise NotApplicable(f"line {line}: what it returns is used")
+        raise AnalysisRefused(f"line {line}: what it returns is used")
     block = module.parent(node)
     loop = module.parent(block) if block is not None else None
     is_all = isinstance(loop, cst.For) and loop.orelse is None and list(getattr(block, "body", ())) == [node]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_lines import hot_files
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
-from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
+from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_by_file
 from unstall.optimize.source.lookups import looked_up, lookups
 from unstall.optimize.thresholds import LEAST_GROWING, LOOKING_UP_SAVES
 from unstall.text.units import percent
@@ -25,9 +26,9 @@ class SetLookup(Remedy):
     exactness = "exact"
 
     def propose(self, context: RemedyContext) -> list[Proposal]:
-        return proposals_of(
+        return proposals_by_file(
             ((path, line, share) for path, of_line in hot_files(context).items() for line, share in of_line.items()),
-            lambda candidate: _proposal(context, *candidate),
+            partial(_proposal, context),
             _NONE,
         )
 

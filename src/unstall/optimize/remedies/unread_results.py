@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_lines import hot_modules, share_on
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
-from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
+from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_by_file
 from unstall.optimize.source.unread import UnreadCall, unread_calls, without
 from unstall.optimize.thresholds import LEAST_SHARE, UNREAD_SAVES
 from unstall.text.units import percent
@@ -29,7 +30,7 @@ class UnreadResults(Remedy):
         found = [
             (path, of_line, call) for path, module, of_line in hot_modules(context) for call in unread_calls(module)
         ]
-        return proposals_of(found, lambda candidate: _proposal(context, *candidate), _NONE)
+        return proposals_by_file(found, partial(_proposal, context), _NONE)
 
 
 def _proposal(context: RemedyContext, path: Path, of_line: Mapping[int, float], call: UnreadCall) -> Proposal:

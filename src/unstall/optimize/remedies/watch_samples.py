@@ -19,7 +19,7 @@ from unstall.optimize.remedies.base import NotApplicable, Remedy
 from unstall.optimize.remedies.cache_samples import find_head, only_indexes
 from unstall.optimize.source.edit import edited, put, statement
 from unstall.optimize.source.effects import may_differ
-from unstall.optimize.source.errors import AnalysisRefused
+from unstall.optimize.source.errors import AnalysisRefused, located
 from unstall.optimize.source.module import SourceModule
 from unstall.optimize.source.samples import MAKE, sample_method
 from unstall.optimize.source.toplevel import with_runtime
@@ -47,7 +47,8 @@ class WatchSamples(Remedy):
         if loader.num_workers:
             raise NotApplicable("samples are made in worker processes, which end with what they keep")
         module = context.sources.module(path)
-        cls, method = _method(module, loader.getitem_line or 0)
+        with located(path.name):
+            cls, method = _method(module, loader.getitem_line or 0)
         if only_indexes(module, loader):
             raise NotApplicable(f"{loader.dataset}.__getitem__ only indexes what is in memory")
         if _is_shown_steady(module, loader.getitem_line or 0):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import get_args
 
 import pytest
 
+from unstall.optimize.batching.loops import NotInLoop
 from unstall.optimize.remedies import all_remedies
-from unstall.optimize.remedies.base import Exactness, NotApplicable, Remedy, first_of, proposals_of
+from unstall.optimize.remedies.base import Exactness, NotApplicable, Remedy, first_of, proposals_by_file, proposals_of
+from unstall.optimize.source.errors import SourceError
 
 PLUGIN = """
 from unstall.optimize.remedies.base import Remedy
@@ -66,6 +69,23 @@ def test_a_broken_package_is_left_out_and_said(plugin, capsys, monkeypatch, valu
     plugin(value, source)
     assert "mine" not in all_remedies()
     assert why in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        (NotInLoop("line 3: no loop"), "train.py: line 3: no loop"),
+        (SourceError("train.py cannot be read"), "train.py cannot be read"),
+        (NotApplicable("too little time"), "too little time"),
+    ],
+)
+def test_a_refusal_is_said_with_its_file_and_stays_what_it_is(reason, said):
+    def refuse(path, number):
+        raise reason
+
+    with pytest.raises(type(reason)) as error:
+        proposals_by_file([(Path("/program/train.py"), 3)], refuse, "")
+    assert str(error.value) == said
 
 
 def test_the_last_reason_is_given_where_nothing_applies():

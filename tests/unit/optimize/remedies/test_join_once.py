@@ -138,3 +138,11 @@ def test_the_hot_loop_is_proposed(tmp_path, share, found):
     (proposal,) = REMEDY.propose(context)
     assert "res is joined once" in proposal.title
     assert proposal.predicted == pytest.approx(1 / (1 - 0.4 * JOINING_ONCE_SAVES))
+
+
+def test_the_reason_for_a_refusal_names_the_file(tmp_path):
+    source = GHOST.replace("            res = torch.cat", "            y.fill_(1)\n            res = torch.cat")
+    (tmp_path / "train.py").write_text(source)
+    spot = Hotspot(function="forward", file=str(tmp_path / "train.py"), line=12, share=0.4, where="main")
+    with pytest.raises(NotApplicable, match=r"^train\.py: line 9: y is changed in place in the loop$"):
+        REMEDY.propose(make_context(tmp_path, report=make_report(hotspots=[spot])))
