@@ -20,7 +20,8 @@ from unstall.optimize import agent_process
 from unstall.optimize.brief import brief, ceiling
 from unstall.optimize.program import Program
 from unstall.optimize.proposal import Attempt, Proposal
-from unstall.optimize.remedies.base import Exactness, NotApplicable, Remedy
+from unstall.optimize.remedies.base import Exactness, Remedy
+from unstall.optimize.source.errors import NotApplicable
 from unstall.optimize.source.files import Sources
 from unstall.optimize.thresholds import AGENT_IDLE
 from unstall.optimize.trial_runner import TrialRunner, Variant, end_tree, write_files

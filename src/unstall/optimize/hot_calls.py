@@ -13,7 +13,8 @@ import libcst as cst
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_lines import Part, hot_parts, share_on
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
-from unstall.optimize.remedies.base import NotApplicable, proposals_by_file
+from unstall.optimize.remedies.base import proposals_by_file
+from unstall.optimize.source.errors import NotApplicable
 from unstall.optimize.source.module import SourceModule
 from unstall.optimize.source.product_uses import ProductUse, rewritten
 from unstall.optimize.thresholds import LEAST_SHARE

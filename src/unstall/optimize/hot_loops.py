@@ -10,8 +10,8 @@ import libcst as cst
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_lines import hot_lines, share_in_libraries
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
-from unstall.optimize.remedies.base import NotApplicable, proposals_of
-from unstall.optimize.source.errors import located
+from unstall.optimize.remedies.base import proposals_of
+from unstall.optimize.source.errors import NotApplicable, located
 from unstall.optimize.source.loops import RewrittenLoop
 from unstall.optimize.source.module import SourceModule
 from unstall.optimize.thresholds import LEAST_SHARE_OF_ALL

@@ -18,8 +18,9 @@ from unstall.optimize.equivalence import Reference, observe
 from unstall.optimize.program import Program
 from unstall.optimize.proposal import Attempt, Proposal
 from unstall.optimize.remedies import all_remedies
-from unstall.optimize.remedies.base import NotApplicable, Remedy
+from unstall.optimize.remedies.base import Remedy
 from unstall.optimize.result import Result, SearchOptions
+from unstall.optimize.source.errors import NotApplicable
 from unstall.optimize.thresholds import (
     AGENT_LEAST_S,
     CONFIRM_PAIRS,

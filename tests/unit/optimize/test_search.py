@@ -13,10 +13,11 @@ from unstall.optimize.agent import AgentChange
 from unstall.optimize.comparison import PairedRuns, TimedRun, TrialFailed
 from unstall.optimize.equivalence import Reference, Unobservable
 from unstall.optimize.proposal import Attempt, Lines, Proposal
-from unstall.optimize.remedies.base import NotApplicable, Remedy
+from unstall.optimize.remedies.base import Remedy
 from unstall.optimize.result import SearchOptions
 from unstall.optimize.sameness import ObservedTensor
 from unstall.optimize.search import Search
+from unstall.optimize.source.errors import NotApplicable
 from unstall.optimize.source.files import Sources
 from unstall.records.remedies import RemedyStatus
 from unstall.records.report import Caller, Culprit

@@ -15,7 +15,7 @@ from unstall.optimize.source.toplevel import with_import, with_runtime
 def with_batches(loop: BatchableLoop, size: int, *, stacked: bool) -> cst.Module:
     """The tree with the loop running ahead. ``stacked``: an input is one item, without a dimension of items.
 
-    Raises SourceError where the file uses a name that this needs for something else.
+    Raises NameTaken where the file uses a name that this needs for something else.
     """
     statements = _LoopWriter(loop, stacked=stacked).statements(size)
     return with_import(with_runtime(replaced(loop.module.tree, loop.loop, *statements), "batches"), "torch")

@@ -26,7 +26,7 @@ _OF_ITEMS = ("builtins.len", "builtins.enumerate", "builtins.zip", "builtins.sum
 
 
 def compiled(module: SourceModule, line: int) -> RewrittenLoop:
-    """The module with the loop around a line compiled. Raises AnalysisRefused or SourceError."""
+    """The module with the loop around a line compiled. Raises AnalysisRefused or NameTaken."""
     reason = AnalysisRefused(f"line {line} is in no loop")
     for find_region in regions(module, line):
         try:

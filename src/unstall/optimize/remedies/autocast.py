@@ -10,8 +10,9 @@ import libcst as cst
 from unstall.child.seams import autograd, modules
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.proposal import Proposal, speedup_without
-from unstall.optimize.remedies.base import NotApplicable, Remedy, first_of
+from unstall.optimize.remedies.base import Remedy, first_of
 from unstall.optimize.source.edit import replaced, statement
+from unstall.optimize.source.errors import NotApplicable
 from unstall.optimize.source.module import SourceModule, dotted
 from unstall.optimize.source.toplevel import with_import
 from unstall.optimize.thresholds import AUTOCAST_SAVES, GPU_AUTOCAST_SAVES, LEAST_ARITHMETIC, REACHED_PEAK

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from unstall.optimize.context import RemedyContext
     from unstall.optimize.proposal import Proposal
 
-__all__ = ["Exactness", "NotApplicable", "Remedy", "first_of", "proposals_by_file", "proposals_of"]
-
 T = TypeVar("T")
 P = TypeVar("P")
 

@@ -9,8 +9,8 @@ from unstall.optimize.batching.writer import with_batches
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.observed import ObservedModelCall
 from unstall.optimize.proposal import Proposal, speedup_without
-from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
-from unstall.optimize.source.errors import AnalysisRefused, located
+from unstall.optimize.remedies.base import Remedy, proposals_of
+from unstall.optimize.source.errors import AnalysisRefused, NotApplicable, located
 from unstall.optimize.source.files import Sources
 from unstall.optimize.source.places import CallSite
 from unstall.optimize.thresholds import (

@@ -13,9 +13,9 @@ from unstall.optimize.hot_lines import share_of_loading
 from unstall.optimize.indexing import batched_getter
 from unstall.optimize.observed import ObservedLoader
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
-from unstall.optimize.remedies.base import NotApplicable, Remedy
+from unstall.optimize.remedies.base import Remedy
 from unstall.optimize.source.edit import Edit, edited, keyword, put, with_keyword
-from unstall.optimize.source.errors import located
+from unstall.optimize.source.errors import NotApplicable, located
 from unstall.optimize.source.files import Sources
 from unstall.optimize.source.toplevel import with_runtime
 from unstall.optimize.thresholds import INDEXED_BATCH_SAVES, LEAST_BATCH, LEAST_SHARE
@@ -128,7 +128,7 @@ class _Plan:
         return [call for call in module.all(cst.Call) if module.name(call) in names]
 
     def sources(self) -> Sources:
-        """The sources with all edits. Raises SourceError."""
+        """The sources with all edits. Raises NameTaken."""
         sources = self.original
         for path, edits in self.edits.items():
             tree = edited(self.original.module(path).tree, edits)

@@ -8,7 +8,8 @@ from unstall.diagnose.own_threads import contended_s
 from unstall.diagnose.thresholds import OVERSUBSCRIBED
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.proposal import Proposal, speedup_without
-from unstall.optimize.remedies.base import NotApplicable, Remedy
+from unstall.optimize.remedies.base import Remedy
+from unstall.optimize.source.errors import NotApplicable
 from unstall.optimize.source.files import Sources
 from unstall.optimize.source.toplevel import with_statement_before_imports
 from unstall.optimize.thresholds import ONE_TEAM_SAVES

@@ -6,7 +6,8 @@ from unstall.diagnose.patterns import all_patterns
 from unstall.diagnose.patterns.base import worth
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.proposal import Proposal
-from unstall.optimize.remedies.base import NotApplicable, Remedy
+from unstall.optimize.remedies.base import Remedy
+from unstall.optimize.source.errors import NotApplicable
 from unstall.records.report import Finding
 
 

@@ -17,9 +17,9 @@ from unstall.optimize.hot_lines import share_of_sample_lines
 from unstall.optimize.indexing import batched_getter
 from unstall.optimize.observed import ObservedLoader
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
-from unstall.optimize.remedies.base import NotApplicable, Remedy
+from unstall.optimize.remedies.base import Remedy
 from unstall.optimize.source.edit import edited, keyword, put, statement
-from unstall.optimize.source.errors import AnalysisRefused, located
+from unstall.optimize.source.errors import AnalysisRefused, NotApplicable, located
 from unstall.optimize.source.module import SourceModule
 from unstall.optimize.source.purity import Steadiness, attributes_read, method_of, names
 from unstall.optimize.source.samples import LOAD, sample_method
@@ -157,7 +157,7 @@ def _steady_count(steadiness: Steadiness, statements: Sequence[cst.CSTNode]) -> 
 
 
 def with_cache(head: Head) -> cst.Module:
-    """The tree with the head moved into a method of its own, behind a cache. Raises SourceError."""
+    """The tree with the head moved into a method of its own, behind a cache. Raises NameTaken."""
     tree, method = head.module.tree, head.method
     index = method.params.params[1].name.value
     get = f"self.samples_kept.get(self.{LOAD}, {index})"

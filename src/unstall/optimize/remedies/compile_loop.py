@@ -9,7 +9,8 @@ from unstall.optimize.compiling import compiled
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_loops import loop_proposals
 from unstall.optimize.proposal import Proposal
-from unstall.optimize.remedies.base import NotApplicable, Remedy
+from unstall.optimize.remedies.base import Remedy
+from unstall.optimize.source.errors import NotApplicable
 from unstall.optimize.thresholds import COMPILED_LOOP_SAVES
 
 

@@ -7,7 +7,8 @@ from contextlib import suppress
 from unstall.diagnose.patterns.slows_down import SUBNORMALS
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.proposal import Proposal, speedup_without
-from unstall.optimize.remedies.base import NotApplicable, Remedy
+from unstall.optimize.remedies.base import Remedy
+from unstall.optimize.source.errors import NotApplicable
 from unstall.optimize.source.files import Sources
 from unstall.optimize.source.toplevel import with_statement_after_imports
 from unstall.optimize.thresholds import FLUSH_SAVES

@@ -11,7 +11,7 @@ from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_lines import hot_functions_within, share_on
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import Remedy, proposals_by_file
-from unstall.optimize.source.errors import SourceError
+from unstall.optimize.source.errors import NotApplicable
 from unstall.optimize.source.frames import by_columns, row_accesses
 from unstall.optimize.thresholds import FRAME_ROWS_SAVES, LEAST_SHARE
 from unstall.text.units import percent
@@ -44,7 +44,7 @@ def _proposal(context: RemedyContext, path: Path, function: cst.FunctionDef, of_
     ]
     share = share_on(of_line, {module.first_line(node) for node in nodes})
     if share < LEAST_SHARE:
-        raise SourceError(f"{name} takes no rows in a loop that could be taken from columns")
+        raise NotApplicable(f"{name} takes no rows in a loop that could be taken from columns")
     return Proposal(
         f"{name} takes rows from columns ({path.name}:{module.first_line(accesses[0].node)})",
         speedup_without(share, FRAME_ROWS_SAVES),

@@ -12,7 +12,7 @@ from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_lines import hot_functions_within, share_on
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import Remedy, proposals_by_file
-from unstall.optimize.source.errors import SourceError
+from unstall.optimize.source.errors import NotApplicable
 from unstall.optimize.source.frame_values import by_values, rows_as_arrays
 from unstall.optimize.thresholds import FRAME_ROWS_SAVES, LEAST_SHARE
 from unstall.text.units import percent
@@ -42,7 +42,7 @@ def _proposal(context: RemedyContext, path: Path, function: cst.FunctionDef, of_
     rows = list(rows_as_arrays(module, function))
     share = share_on(of_line, {module.first_line(row.node) for row in rows})
     if share < LEAST_SHARE:
-        raise SourceError(f"{name} makes no arrays of rows")
+        raise NotApplicable(f"{name} makes no arrays of rows")
     return Proposal(
         f"{name} takes rows of the frame's array ({path.name}:{module.first_line(rows[0].node)})",
         speedup_without(share, FRAME_ROWS_SAVES),

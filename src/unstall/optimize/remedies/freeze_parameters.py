@@ -6,9 +6,9 @@ import libcst as cst
 
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
-from unstall.optimize.remedies.base import NotApplicable, Remedy
+from unstall.optimize.remedies.base import Remedy
 from unstall.optimize.source.edit import replaced, statement
-from unstall.optimize.source.errors import AnalysisRefused, located
+from unstall.optimize.source.errors import AnalysisRefused, NotApplicable, located
 from unstall.optimize.source.module import SourceModule, dotted
 from unstall.optimize.thresholds import LEAST_SHARE
 from unstall.text.units import percent

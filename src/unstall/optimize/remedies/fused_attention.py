@@ -12,8 +12,9 @@ from unstall.optimize.attention import Attention, find
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_lines import hot_lines, readable
 from unstall.optimize.proposal import Proposal, speedup_without
-from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_by_file
+from unstall.optimize.remedies.base import Remedy, proposals_by_file
 from unstall.optimize.source.edit import Edit, edited, put
+from unstall.optimize.source.errors import NotApplicable
 from unstall.optimize.source.module import SourceModule
 from unstall.optimize.source.toplevel import with_import
 from unstall.optimize.thresholds import FUSED_ATTENTION_SAVES, FUSED_SPREAD_ATTENTION_SAVES, LEAST_SHARE_OF_ALL

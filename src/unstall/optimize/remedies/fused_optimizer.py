@@ -7,8 +7,9 @@ from contextlib import suppress
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.observed import ObservedOptimizer
 from unstall.optimize.proposal import Proposal, speedup_without
-from unstall.optimize.remedies.base import NotApplicable, Remedy
+from unstall.optimize.remedies.base import Remedy
 from unstall.optimize.source.edit import replaced, with_keyword
+from unstall.optimize.source.errors import NotApplicable
 from unstall.optimize.thresholds import FUSED_OPTIMIZER_SAVES, LEAST_OPTIMIZER
 from unstall.text.units import percent
 

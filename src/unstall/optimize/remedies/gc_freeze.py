@@ -9,8 +9,9 @@ import libcst as cst
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.observed import ObservedOptimizer
 from unstall.optimize.proposal import Proposal, speedup_without
-from unstall.optimize.remedies.base import NotApplicable, Remedy, first_of
+from unstall.optimize.remedies.base import Remedy, first_of
 from unstall.optimize.source.edit import replaced, statement
+from unstall.optimize.source.errors import NotApplicable
 from unstall.optimize.source.files import Sources
 from unstall.optimize.source.toplevel import with_import
 from unstall.optimize.thresholds import FROZEN_COLLECTIONS_SAVES, LEAST_COLLECTING

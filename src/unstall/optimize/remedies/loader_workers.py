@@ -8,8 +8,9 @@ from typing import NamedTuple
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.observed import ObservedLoader
 from unstall.optimize.proposal import Proposal, speedup_without
-from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_of
+from unstall.optimize.remedies.base import Remedy, proposals_of
 from unstall.optimize.source.edit import replaced, with_keyword, without_keyword
+from unstall.optimize.source.errors import NotApplicable
 from unstall.optimize.source.files import Sources
 from unstall.optimize.thresholds import MOST_WORKERS
 from unstall.text.units import percent

@@ -14,10 +14,10 @@ import libcst as cst
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_lines import hot_functions
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
-from unstall.optimize.remedies.base import NotApplicable, Remedy, proposals_by_file
+from unstall.optimize.remedies.base import Remedy, proposals_by_file
 from unstall.optimize.source.bindings import constant_arguments
 from unstall.optimize.source.edit import replaced
-from unstall.optimize.source.errors import AnalysisRefused
+from unstall.optimize.source.errors import AnalysisRefused, NotApplicable
 from unstall.optimize.source.module import SourceModule
 from unstall.optimize.source.purity import impurity
 from unstall.optimize.source.toplevel import with_import, with_runtime

@@ -10,9 +10,9 @@ import libcst as cst
 from unstall.child.seams import autograd, modules
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.proposal import Proposal, speedup_without
-from unstall.optimize.remedies.base import NotApplicable, Remedy, first_of, proposals_of
+from unstall.optimize.remedies.base import Remedy, first_of, proposals_of
 from unstall.optimize.source.edit import replaced
-from unstall.optimize.source.errors import AnalysisRefused, located
+from unstall.optimize.source.errors import AnalysisRefused, NotApplicable, located
 from unstall.optimize.source.module import SourceModule, walk
 from unstall.optimize.source.toplevel import with_import, with_statement_after_imports
 from unstall.optimize.thresholds import NO_GRADIENTS_SAVES

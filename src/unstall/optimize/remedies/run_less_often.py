@@ -12,12 +12,12 @@ from unstall.child.seams import autograd, modules, optimizer
 from unstall.diagnose.program_frames import short
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
-from unstall.optimize.remedies.base import NotApplicable, Remedy, first_of
+from unstall.optimize.remedies.base import Remedy, first_of
 from unstall.optimize.source.edit import replaced
 from unstall.optimize.source.errors import AnalysisRefused, located
 from unstall.optimize.source.module import SourceModule
 from unstall.optimize.source.names import fresh_name
-from unstall.optimize.source.toplevel import clashing, with_import, with_statement_after_imports
+from unstall.optimize.source.toplevel import refuse_taken, with_import, with_statement_after_imports
 from unstall.optimize.thresholds import THINNED, THINNED_TO
 from unstall.records.observations import Frame
 from unstall.records.report import Finding
@@ -103,8 +103,7 @@ def _thinned(context: RemedyContext, path: Path, line: int, every: int, share: f
     module = context.sources.module(path)
     with located(path.name):
         node = _statement(module, line)
-    if clashing(module.tree, ["itertools"]):
-        raise NotApplicable(f"{path.name} uses the name itertools for something else")
+        refuse_taken(module.tree, ["itertools"])
     counter = fresh_name(_COUNTER, {name.value for name in module.all(cst.Name)})
     once = cst.ensure_type(cst.parse_statement(f"if next({counter}) % {every} == 0:\n    pass"), cst.If)
     leading, bare = node.leading_lines, node.with_changes(leading_lines=())

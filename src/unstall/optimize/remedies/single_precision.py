@@ -10,8 +10,9 @@ from unstall.child.seams import modules
 from unstall.diagnose.thresholds import PRECISION_COST
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.proposal import Proposal, speedup_without
-from unstall.optimize.remedies.base import NotApplicable, Remedy, first_of
+from unstall.optimize.remedies.base import Remedy, first_of
 from unstall.optimize.source.edit import Edit, edited, put, statement
+from unstall.optimize.source.errors import NotApplicable
 from unstall.optimize.source.module import SourceModule, dotted
 from unstall.records.measurements import SeamSite
 from unstall.text.units import percent

@@ -9,8 +9,9 @@ import libcst as cst
 from unstall.model.thresholds import PARALLEL
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.proposal import Proposal
-from unstall.optimize.remedies.base import NotApplicable, Remedy, first_of
+from unstall.optimize.remedies.base import Remedy, first_of
 from unstall.optimize.source.edit import replaced
+from unstall.optimize.source.errors import NotApplicable
 from unstall.optimize.source.files import Sources
 from unstall.optimize.source.places import CallSite
 from unstall.optimize.source.toplevel import with_statement_after_imports

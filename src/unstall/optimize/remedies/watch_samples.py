@@ -15,11 +15,11 @@ import libcst as cst
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_lines import share_of_sample_lines
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
-from unstall.optimize.remedies.base import NotApplicable, Remedy
+from unstall.optimize.remedies.base import Remedy
 from unstall.optimize.remedies.cache_samples import find_head, only_indexes
 from unstall.optimize.source.edit import edited, put, statement
 from unstall.optimize.source.effects import may_differ
-from unstall.optimize.source.errors import AnalysisRefused, located
+from unstall.optimize.source.errors import AnalysisRefused, NotApplicable, located
 from unstall.optimize.source.module import SourceModule
 from unstall.optimize.source.samples import MAKE, sample_method
 from unstall.optimize.source.toplevel import with_runtime
@@ -104,7 +104,7 @@ def _is_shown_steady(module: SourceModule, line: int) -> bool:
 
 
 def with_watch(module: SourceModule, method: cst.FunctionDef) -> cst.Module:
-    """The tree with what ``__getitem__`` makes kept by the class that a patch brings along. Raises SourceError."""
+    """The tree with what ``__getitem__`` makes kept by the class that a patch brings along. Raises NameTaken."""
     tree = module.tree
     index = method.params.params[1].name.value
     make = method.with_changes(name=cst.Name(MAKE))

@@ -17,6 +17,10 @@ class AnalysisRefused(NotApplicable):
     """
 
 
+class NameTaken(NotApplicable):
+    """The file uses a name for something else that the change needs; the message says which."""
+
+
 class SourceError(NotApplicable):
     """A file cannot be read, or what was written into it is not valid Python; the message says which and why."""
 
@@ -26,5 +30,5 @@ def located(place: str) -> Iterator[None]:
     """Put a place, the name of a file say, before the reasons of what is refused within."""
     try:
         yield
-    except AnalysisRefused as reason:
+    except (AnalysisRefused, NameTaken) as reason:
         raise type(reason)(f"{place}: {reason}") from reason

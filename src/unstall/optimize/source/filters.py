@@ -27,5 +27,5 @@ def channel_filters(module: SourceModule, part: cst.FunctionDef | cst.Module) ->
 
 
 def by_axes(module: SourceModule, calls: Sequence[cst.Call]) -> cst.Module:
-    """The tree with these calls. Raises SourceError where the file's names are in the way."""
+    """The tree with these calls. Raises NameTaken where the file's names are in the way."""
     return handed_to(module, calls, "_SeparableFilter.apply", "separable_filter")

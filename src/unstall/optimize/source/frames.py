@@ -51,7 +51,7 @@ def row_accesses(module: SourceModule, function: cst.FunctionDef) -> Iterator[Ro
 
 
 def by_columns(module: SourceModule, function: cst.FunctionDef, accesses: list[RowAccess]) -> cst.Module:
-    """The tree with these rows taken from columns. Raises SourceError where the file's names are in the way."""
+    """The tree with these rows taken from columns. Raises NameTaken where the file's names are in the way."""
     edits: dict[cst.CSTNode, Edit] = {}
     names: dict[tuple[Loop, str], str] = {}
     for access in accesses:

@@ -24,7 +24,7 @@ def calls_in(
 def handed_to(module: SourceModule, calls: Sequence[cst.Call], receiver: str, runtime: str) -> cst.Module:
     """The tree in which ``receiver(called, ...)`` stands for each ``called(...)``, with that module of the runtime.
 
-    Raises SourceError where the file's names are in the way.
+    Raises NameTaken where the file's names are in the way.
     """
 
     def hand(call: cst.Call) -> cst.Call:

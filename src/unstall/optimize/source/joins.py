@@ -64,7 +64,7 @@ def refuse_changes_in_place(module: SourceModule, join: Join) -> None:
 
 
 def in_spare_room(module: SourceModule, found_joins: list[Join]) -> cst.Module:
-    """The tree in which these grow in buffers. Raises SourceError where the file's names are in the way."""
+    """The tree in which these grow in buffers. Raises NameTaken where the file's names are in the way."""
     tree = edited(module.tree, {join.call: put(_call(module, join)) for join in found_joins})
     for runtime in sorted({join.runtime for join in found_joins}):
         tree = with_runtime(tree, runtime)

@@ -47,7 +47,7 @@ def with_kept_calls(module: SourceModule, calls: Sequence[cst.Call]) -> cst.Modu
 
 
 def with_kept_method(module: SourceModule, method: cst.FunctionDef) -> cst.Module:
-    """The tree in which a method's result is kept. Raises SourceError where it is not that of its module's tensors."""
+    """The tree that keeps a method's result. Raises AnalysisRefused where it is not that of its module's tensors."""
     names = ", ".join(f'"{name}"' for name in _computed_from(module, method))
     decorator = cst.Decorator(cst.parse_expression(f"_kept_results({names})"))
     return with_runtime(edited(module.tree, {method: put(method.with_changes(decorators=[decorator]))}), _RUNTIME)

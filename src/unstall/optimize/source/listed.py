@@ -27,5 +27,5 @@ def listed_tensors(module: SourceModule, part: cst.FunctionDef | cst.Module) -> 
 
 
 def by_arrays(module: SourceModule, calls: Sequence[cst.Call]) -> cst.Module:
-    """The tree that makes these tensors by way of NumPy. Raises SourceError where the file's names are in the way."""
+    """The tree that makes these tensors by way of NumPy. Raises NameTaken where the file's names are in the way."""
     return handed_to(module, calls, "_ListedTensors.make", "listed_tensors")

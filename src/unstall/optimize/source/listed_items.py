@@ -48,7 +48,7 @@ def item_reads(module: SourceModule, part: cst.FunctionDef | cst.Module) -> Iter
 
 
 def at_once(module: SourceModule, reads: Sequence[ItemRead]) -> cst.Module:
-    """The tree in which lists serve these. Raises SourceError where the file's names are in the way."""
+    """The tree in which lists serve these. Raises NameTaken where the file's names are in the way."""
     edits: dict[cst.CSTNode, Edit] = {}
     lists: dict[cst.CSTNode, dict[tuple[str, int], str]] = {}
     taken = {node.value for node in module.all(cst.Name)}

@@ -25,7 +25,7 @@ def lookups(module: SourceModule, line: int) -> Iterator[cst.Comparison]:
 
 
 def looked_up(module: SourceModule, found: Sequence[cst.Comparison]) -> cst.Module:
-    """The tree that asks a set. Raises SourceError where the file changes what is asked but by adding at its end."""
+    """The tree that asks a set. Raises AnalysisRefused where the file changes what is asked but by adding to it."""
     edits: dict[cst.CSTNode, Edit] = {}
     for node in found:
         target = node.comparisons[0]

@@ -76,7 +76,7 @@ def refuse_kept(module: SourceModule, made: Made) -> None:
 
 
 def making_once(module: SourceModule, made: Made) -> cst.Module:
-    """The tree in which a function at the top level makes it and remembers it. Raises SourceError where names clash."""
+    """The tree in which a function at the top level makes it and remembers it. Raises NameTaken where names clash."""
     taken = {node.value for node in module.all(cst.Name)}
     maker = dotted(made.call.func).rpartition(".")[2]
     name = fresh_name(f"_{made.name.value}_of_{maker}", taken)

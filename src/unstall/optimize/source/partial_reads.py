@@ -96,7 +96,7 @@ def _opens_binary(module: SourceModule, opened: cst.BaseExpression) -> bool:
 
 
 def taken_alone(module: SourceModule, read: PartialRead) -> cst.Module:
-    """The tree in which the part alone is read. Raises SourceError where the file uses a name that this needs."""
+    """The tree in which the part alone is read. Raises NameTaken where the file uses a name that this needs."""
     edits: dict[cst.CSTNode, Edit] = {}
     if read.kind == "array":
         mapped = with_keyword(read.whole, "mmap_mode", '"r"')

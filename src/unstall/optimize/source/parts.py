@@ -43,7 +43,7 @@ def sliced_tensors(module: SourceModule, line: int) -> Iterator[SlicedTensor]:
 
 
 def sliced_once(module: SourceModule, whole: SlicedTensor) -> cst.Module:
-    """The tree in which the parts are taken at once. Raises SourceError where that may change what the loop does."""
+    """The tree in which the parts are taken at once. Raises AnalysisRefused where one may be changed."""
     for node in module.inside(whole.loop):
         if isinstance(node, cst.Name) and node.value == whole.name and may_change_in_place(module, node):
             raise AnalysisRefused(f"line {module.first_line(node)} may change {whole.name} in place")

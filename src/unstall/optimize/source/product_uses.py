@@ -34,7 +34,7 @@ class ProductUse:
 def rewritten(module: SourceModule, found: Sequence[ProductUse], runtime: str) -> cst.Module:
     """The tree with what stands for these, and that module of the runtime.
 
-    Raises SourceError where the file's names are in the way.
+    Raises NameTaken where the file's names are in the way.
     """
     edits: dict[cst.CSTNode, Edit] = {each.use: put(cst.parse_expression(each.written)) for each in found}
     for each in found:

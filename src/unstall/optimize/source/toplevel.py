@@ -11,7 +11,7 @@ import libcst as cst
 from libcst.metadata import BuiltinAssignment, ImportAssignment
 
 from unstall.optimize.source.edit import statement
-from unstall.optimize.source.errors import SourceError
+from unstall.optimize.source.errors import NameTaken
 from unstall.optimize.source.module import SourceModule, dotted
 
 
@@ -114,7 +114,7 @@ def with_definition(tree: cst.Module, *definitions: cst.BaseCompoundStatement) -
 def with_runtime(tree: cst.Module, name: str) -> cst.Module:
     """The tree with the definitions of a module of :mod:`unstall.optimize.runtime`, and all that they need.
 
-    Types are left out, as the file that gets them may import no typing. Raises SourceError where the file uses one of
+    Types are left out, as the file that gets them may import no typing. Raises NameTaken where the file uses one of
     the names for something else.
     """
     source = resources.files("unstall.optimize.runtime").joinpath(f"{name}.py")  # not imported: that imports torch
@@ -132,9 +132,7 @@ def with_runtime(tree: cst.Module, name: str) -> cst.Module:
         namesake = present.get(definition.name.value)
         if namesake is None or _source(namesake).split() != _source(definition).split():
             missing.append(definition)
-    clash = clashing(tree, [*imports, *(part.name.value for part in missing)])
-    if clash is not None:
-        raise SourceError(f"the file uses the name {clash} for something else")
+    refuse_taken(tree, [*imports, *(part.name.value for part in missing)])
     for part in (part for line in runtime.body if isinstance(line, cst.SimpleStatementLine) for part in line.body):
         if isinstance(part, cst.ImportFrom) and part.module is not None:
             package, _, other = dotted(part.module).rpartition(".")
@@ -146,8 +144,8 @@ def with_runtime(tree: cst.Module, name: str) -> cst.Module:
     return changed
 
 
-def clashing(tree: cst.Module, names: Iterable[str]) -> str | None:
-    """A name of these that the module binds at its top level to something other than the module of that name."""
+def refuse_taken(tree: cst.Module, names: Iterable[str]) -> None:
+    """Raise NameTaken where the top level binds one of these names to something other than the module of that name."""
     scope = SourceModule(tree).global_scope
     for name in names:
         for assignment in scope[name.partition(".")[0]]:
@@ -157,8 +155,7 @@ def clashing(tree: cst.Module, names: Iterable[str]) -> str | None:
                 qualified.name == name for qualified in assignment.get_qualified_names_for(assignment.name)
             )
             if not imported:
-                return name
-    return None
+                raise NameTaken(f"the file uses the name {name} for something else")
 
 
 def _source(definition: cst.BaseCompoundStatement) -> str:

@@ -9,8 +9,8 @@ import pytest
 
 from unstall.optimize.batching.loops import NotInLoop
 from unstall.optimize.remedies import all_remedies
-from unstall.optimize.remedies.base import Exactness, NotApplicable, Remedy, first_of, proposals_by_file, proposals_of
-from unstall.optimize.source.errors import SourceError
+from unstall.optimize.remedies.base import Exactness, Remedy, first_of, proposals_by_file, proposals_of
+from unstall.optimize.source.errors import NameTaken, NotApplicable, SourceError
 
 PLUGIN = """
 from unstall.optimize.remedies.base import Remedy
@@ -75,6 +75,7 @@ def test_a_broken_package_is_left_out_and_said(plugin, capsys, monkeypatch, valu
     ("reason", "said"),
     [
         (NotInLoop("line 3: no loop"), "train.py: line 3: no loop"),
+        (NameTaken("the file uses the name os"), "train.py: the file uses the name os"),
         (SourceError("train.py cannot be read"), "train.py cannot be read"),
         (NotApplicable("too little time"), "too little time"),
     ],

@@ -10,9 +10,8 @@ from optimize_builders import make_context, make_measurement, make_module, make_
 from unstall.optimize.indexing import batched_getter
 from unstall.optimize.observed import ObservedLoader, RuntimeFacts
 from unstall.optimize.remedies import cache_samples
-from unstall.optimize.remedies.base import NotApplicable
 from unstall.optimize.remedies.batch_index import REMEDY
-from unstall.optimize.source.errors import AnalysisRefused
+from unstall.optimize.source.errors import AnalysisRefused, NotApplicable
 from unstall.optimize.source.places import CallSite
 
 torch = pytest.importorskip("torch")

@@ -7,7 +7,7 @@ from factory import measurement
 from optimize_builders import make_context
 
 from unstall.optimize.remedies import blas_threads
-from unstall.optimize.remedies.base import NotApplicable
+from unstall.optimize.source.errors import NotApplicable
 from unstall.records.model import ModelMeasurement
 
 LINE = 'os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")'

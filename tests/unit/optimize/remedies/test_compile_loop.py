@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from optimize_builders import make_context, make_measurement, make_report
 
-from unstall.optimize.remedies.base import NotApplicable
 from unstall.optimize.remedies.compile_loop import REMEDY, CompileLoop
+from unstall.optimize.source.errors import NotApplicable
 from unstall.records.observations import Frame, StackSample
 from unstall.records.report import Hotspot
 

@@ -8,7 +8,7 @@ from optimize_builders import make_context, make_finding, make_report
 
 from unstall.diagnose.patterns.slows_down import SUBNORMALS
 from unstall.optimize.remedies import flush_subnormals
-from unstall.optimize.remedies.base import NotApplicable
+from unstall.optimize.source.errors import NotApplicable
 from unstall.records.measurements import MemoryMeasurement
 
 MEASURED = measurement({"optimizer": 0.01}, memory=MemoryMeasurement(subnormal=0.05))

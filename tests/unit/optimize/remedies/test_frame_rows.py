@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from optimize_builders import make_context, make_measurement, make_module, make_report
 
-from unstall.optimize.remedies.base import NotApplicable
 from unstall.optimize.remedies.frame_rows import REMEDY
 from unstall.optimize.runtime.each_row import _each_row
 from unstall.optimize.runtime.frame_rows import _Frame, _values
+from unstall.optimize.source.errors import NotApplicable
 from unstall.optimize.source.frames import by_columns, row_accesses
 from unstall.records.observations import Frame, StackSample
 from unstall.records.report import Hotspot
@@ -219,3 +219,11 @@ def test_a_loop_in_which_samples_fell_into_pandas_is_proposed(tmp_path):
 def test_a_loop_that_waits_for_something_else_is_not(tmp_path):
     with pytest.raises(NotApplicable):
         REMEDY.propose(case(tmp_path, pandas=False))
+
+
+def test_a_loop_that_takes_no_rows_is_refused_for_that(tmp_path):
+    context = case(tmp_path)
+    (tmp_path / "train.py").write_text(BATCHES.replace("rows = self.frame[index]", "rows = self.table(index)"))
+    with pytest.raises(NotApplicable, match="sessions takes no rows in a loop") as error:
+        REMEDY.propose(context)
+    assert type(error.value) is NotApplicable

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from optimize_builders import make_context, make_measurement, make_module, make_report
 
-from unstall.optimize.remedies.base import NotApplicable
 from unstall.optimize.remedies.frame_values import REMEDY
+from unstall.optimize.source.errors import NotApplicable
 from unstall.optimize.source.frame_values import by_values, rows_as_arrays
 from unstall.records.observations import Frame, StackSample
 from unstall.records.report import Hotspot
@@ -139,3 +139,12 @@ def test_a_function_in_which_samples_fell_into_pandas_is_proposed(tmp_path):
 def test_one_that_waits_for_something_else_is_not(tmp_path):
     with pytest.raises(NotApplicable):
         REMEDY.propose(case(tmp_path, pandas=False))
+
+
+def test_one_that_makes_no_arrays_is_refused_for_that(tmp_path):
+    context = case(tmp_path)
+    text = WINDOWS.replace("rows.append(self.frame.iloc[index])", "rows.append(self.frame.iloc[index].name)")
+    (tmp_path / "train.py").write_text(text)
+    with pytest.raises(NotApplicable, match="window makes no arrays of rows") as error:
+        REMEDY.propose(context)
+    assert type(error.value) is NotApplicable

@@ -6,8 +6,8 @@ import pytest
 from optimize_builders import make_context, make_measurement, make_report
 
 from unstall.optimize.observed import ObservedOptimizer, RuntimeFacts
-from unstall.optimize.remedies.base import NotApplicable
 from unstall.optimize.remedies.freeze_parameters import REMEDY
+from unstall.optimize.source.errors import NotApplicable
 from unstall.optimize.source.places import CallSite
 from unstall.records.model import ModelMeasurement
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 from optimize_builders import make_context, make_measurement, make_module
 
-from unstall.optimize.remedies.base import NotApplicable
 from unstall.optimize.remedies.hoist_call import REMEDY
+from unstall.optimize.source.errors import NotApplicable
 from unstall.optimize.source.invariant_calls import hoisted, invariant_calls
 from unstall.records.model import OperatorLine, Recomputation
 from unstall.records.observations import Frame

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from optimize_builders import make_context, make_module, make_report
 
-from unstall.optimize.remedies.base import NotApplicable
 from unstall.optimize.remedies.join_once import REMEDY
-from unstall.optimize.source.errors import AnalysisRefused
+from unstall.optimize.source.errors import AnalysisRefused, NotApplicable
 from unstall.optimize.source.joined_once import loop_joins, once, refuse_shared
 from unstall.optimize.thresholds import JOINING_ONCE_SAVES
 from unstall.records.report import Hotspot

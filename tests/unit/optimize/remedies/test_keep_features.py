@@ -8,9 +8,9 @@ from optimize_builders import make_context, make_measurement, make_report
 from torch import nn
 
 from unstall.child.trial import kept_features
-from unstall.optimize.remedies.base import NotApplicable
 from unstall.optimize.remedies.keep_features import REMEDY
 from unstall.optimize.runtime.kept_features import _KeptFeatures
+from unstall.optimize.source.errors import NotApplicable
 from unstall.records.model import FrozenPart
 from unstall.records.observations import Frame, StackSample
 

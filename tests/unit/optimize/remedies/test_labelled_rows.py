@@ -9,8 +9,8 @@ import torch
 from optimize_builders import make_context, make_measurement, make_module
 from torch import nn
 
-from unstall.optimize.remedies.base import NotApplicable
 from unstall.optimize.remedies.labelled_rows import REMEDY
+from unstall.optimize.source.errors import NotApplicable
 from unstall.optimize.source.labelled_rows import labelled_losses, selected
 from unstall.records.model import ZeroProducts
 from unstall.records.observations import Frame

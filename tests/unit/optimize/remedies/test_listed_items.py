@@ -7,9 +7,9 @@ import pytest
 import torch
 from optimize_builders import make_context, make_module, make_report
 
-from unstall.optimize.remedies.base import NotApplicable
 from unstall.optimize.remedies.listed_items import REMEDY
 from unstall.optimize.runtime.listed_items import _listed_items
+from unstall.optimize.source.errors import NotApplicable
 from unstall.optimize.source.listed_items import at_once, item_reads
 from unstall.records.report import Hotspot
 

@@ -10,10 +10,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from optimize_builders import make_context, make_module, make_report
 
-from unstall.optimize.remedies.base import NotApplicable
 from unstall.optimize.remedies.listed_tensors import REMEDY
 from unstall.optimize.runtime.listed_tensors import _ListedTensors
-from unstall.optimize.source.errors import SourceError
+from unstall.optimize.source.errors import NameTaken, NotApplicable
 from unstall.optimize.source.listed import by_arrays, listed_tensors
 from unstall.records.report import Hotspot
 
@@ -125,7 +124,7 @@ def test_the_calls_change_and_nothing_else():
 
 
 def test_a_file_that_has_the_name_for_something_else_is_left():
-    with pytest.raises(SourceError, match="uses the name numpy"):
+    with pytest.raises(NameTaken, match="uses the name numpy"):
         rewritten(COLLATE + "\n\nnumpy = None\n")
 
 

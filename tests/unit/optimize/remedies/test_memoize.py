@@ -6,9 +6,8 @@ import libcst as cst
 import pytest
 from optimize_builders import make_context, make_measurement, make_module, make_report
 
-from unstall.optimize.remedies.base import NotApplicable
 from unstall.optimize.remedies.memoize import REMEDY, with_memory
-from unstall.optimize.source.errors import AnalysisRefused
+from unstall.optimize.source.errors import AnalysisRefused, NotApplicable
 from unstall.records.measurements import LoaderMeasurement
 from unstall.records.report import Hotspot
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from optimize_builders import make_context, make_measurement, make_module, make_report
 
-from unstall.optimize.remedies.base import NotApplicable
 from unstall.optimize.remedies.no_grad import REMEDY, with_gradients_off, with_no_grad
+from unstall.optimize.source.errors import NotApplicable
 from unstall.records.model import DroppedGradients, ModelMeasurement
 from unstall.records.observations import Frame
 

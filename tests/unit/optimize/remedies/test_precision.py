@@ -7,7 +7,7 @@ import textwrap
 import pytest
 
 from unstall.optimize.remedies.autocast import arithmetic_bound, removed_by, with_autocast
-from unstall.optimize.remedies.base import NotApplicable
+from unstall.optimize.source.errors import NotApplicable
 from unstall.optimize.source.files import Sources
 
 TRAIN = """

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from optimize_builders import make_context, make_finding, make_measurement, make_report
 
-from unstall.optimize.remedies.base import NotApplicable
 from unstall.optimize.remedies.run_less_often import REMEDY
+from unstall.optimize.source.errors import NotApplicable
 from unstall.optimize.source.files import Sources
 from unstall.records.measurements import SeamSite
 from unstall.records.observations import Frame, StackSample

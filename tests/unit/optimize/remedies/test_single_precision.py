@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from optimize_builders import make_module
 
-from unstall.optimize.remedies.base import NotApplicable
 from unstall.optimize.remedies.single_precision import in_single
+from unstall.optimize.source.errors import NotApplicable
 from unstall.records.measurements import SeamSite
 
 DOUBLE = """import torch

@@ -6,7 +6,7 @@ import pytest
 from optimize_builders import make_context, make_measurement
 
 from unstall.optimize.remedies import threads
-from unstall.optimize.remedies.base import NotApplicable
+from unstall.optimize.source.errors import NotApplicable
 from unstall.records.model import ModelMeasurement
 
 

@@ -9,7 +9,7 @@ import libcst as cst
 import pytest
 
 from unstall.optimize.source import toplevel
-from unstall.optimize.source.errors import SourceError
+from unstall.optimize.source.errors import NameTaken
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_any_two_remedies_can_change_one_file():
 
 @pytest.mark.parametrize("line", ["class _Batches: pass", "torch = 1", "import other as itertools"])
 def test_a_name_that_means_something_else_is_not_taken(line):
-    with pytest.raises(SourceError, match="for something else"):
+    with pytest.raises(NameTaken, match="for something else"):
         toplevel.with_runtime(cst.parse_module(f"{line}\n"), "batches")
 
 
