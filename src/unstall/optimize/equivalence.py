@@ -10,8 +10,9 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from unstall.optimize import thresholds
 from unstall.optimize.comparison import TimedWindow, TrialFailed, last_line
@@ -21,6 +22,11 @@ from unstall.optimize.trial_runner import TrialRunner, Variant
 from unstall.records.vocabulary import OPTIMIZER, TRAINING
 
 _SEED = 20260101
+_NO_RECORD = (
+    EOFError, OSError, pickle.UnpicklingError, ValueError, LookupError, AttributeError, TypeError, OverflowError,
+    MemoryError, RecursionError,
+)  # fmt: skip
+"""What pickle raises at the end of a file, and where it is truncated or damaged."""
 
 
 class Unobservable(Exception):
@@ -74,11 +80,22 @@ class _Records(pickle.Unpickler):
 def read(path: Path) -> Iterator[ObservedTensor]:
     """What the child side wrote of a run, in a folder of unstall's own, up to what it cannot have written."""
     try:
-        with path.open("rb") as file:
-            while True:
-                yield ObservedTensor(*_Records(file).load())
-    except Exception:  # the end of the file, or whatever a damaged pickle raises
+        file = path.open("rb")
+    except OSError:
         return
+    with file:
+        while (record := _next_record(file)) is not None:
+            yield ObservedTensor(*record)
+
+
+def _next_record(file: IO[bytes]) -> tuple[Any, ...] | None:
+    """The next record of a file; None at its end, and at what the child side cannot have written."""
+    try:
+        record = _Records(file).load()
+    except _NO_RECORD:
+        return None
+    is_complete = isinstance(record, tuple) and len(record) == len(fields(ObservedTensor))
+    return record if is_complete else None
 
 
 class Reference:

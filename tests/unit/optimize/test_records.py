@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pickle
 
+import pytest
+
 from unstall.optimize.equivalence import read
+from unstall.optimize.sameness import ObservedTensor
 
 RECORD = ("loss.0", 0, "float32", (1,), b"d", b"\0\0\0\0")
 
@@ -30,3 +33,14 @@ def test_damaged_and_odd_files_hold_no_more(tmp_path):
         path.write_bytes(content)
         assert list(read(path)) == []
     assert list(read(tmp_path / "none")) == []
+
+
+def test_an_error_of_ours_is_not_taken_for_the_end_of_a_file(tmp_path, monkeypatch):
+    def broken(*record):
+        raise TypeError("ours")
+
+    path = tmp_path / "observed.bin"
+    path.write_bytes(pickle.dumps(RECORD))
+    monkeypatch.setattr(ObservedTensor, "__init__", broken)
+    with pytest.raises(TypeError, match="ours"):
+        list(read(path))
