@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING
 
@@ -218,7 +220,7 @@ class Search:
                 if pattern in remedy.patterns:
                     result.inapplicable.append(result.notes[-1])
             except Exception as error:  # whatever is wrong with one remedy, the others go on
-                result.notes.append(f"{remedy.name}: it failed: {error!r}")
+                result.notes.append(f"{remedy.name}: it failed, please report this: {_failure(error)}")
             else:
                 self.candidates += [self._attempt(remedy, proposal) for proposal in proposals]
 
@@ -386,6 +388,12 @@ class Search:
             return
         result.total = trial.ratio()
         result.other_cores.append(trial.other_cores())
+
+
+def _failure(error: Exception) -> str:
+    """What went wrong, and on which line; on one line itself."""
+    last, message = traceback.extract_tb(error.__traceback__)[-1], " ".join(str(error).split())
+    return f"{type(error).__name__}: {message} ({Path(last.filename).name}:{last.lineno}, in {last.name})"
 
 
 def _changes(remedy: Remedy) -> str:
