@@ -39,7 +39,6 @@ class TimedWindow:
     seconds: float | None = None
     fold: int | None = None
     """Sample indices are taken modulo this, so that samples are met again soon; None: as the program has them."""
-    seed: int | None = None
 
     def plan(self) -> dict[str, Any]:
         """For the child side."""
@@ -47,7 +46,7 @@ class TimedWindow:
             "clock": {"kind": self.kind, "warmup": self.warmup, "steps": self.steps, "seconds": self.seconds}
         }
         if self.fold is not None:
-            plan["seed"] = {"seed": self.seed, "fold": self.fold}
+            plan["seed"] = {"fold": self.fold}
         return plan
 
 

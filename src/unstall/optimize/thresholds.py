@@ -99,10 +99,12 @@ CONFIRM_PAIRS: Annotated[
     Pairs, "fresh ones that must show the gain: the best of many trials looks better than it is"
 ] = 2
 LARGE_GAIN: Annotated[Factor, "as fast at least: so much that one fresh pair is enough"] = 1.3
+PLAIN_GAIN: Annotated[
+    Factor, "as fast at least, in the first trial of a quick search: chance alone does not reach it, fresh pairs or not"
+] = 1.1
 MOST_EPOCHS_TO_PAY: Annotated[
     int, "epochs", "by whose end what keeps samples has won back the first: many a fine-tuning has no more"
 ] = 3
-PLAIN_GAIN: Annotated[Factor, "the same of the only change that was tried: chance alone does not reach it"] = 1.1
 LEAST_TRIAL_S: Annotated[Seconds, "for the pairs of a trial: in less, slow programs would come to no verdict"] = 40.0
 TRIAL_SHARE: Annotated[Share, "of the budget, for the pairs of one trial: others are to have their turn"] = 1 / 8
 START_S: Annotated[Seconds, "for imports and set-up, beyond what the steps themselves should take"] = 90.0

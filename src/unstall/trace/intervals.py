@@ -45,10 +45,6 @@ class Intervals(NamedTuple):
         at = np.searchsorted(self.start, t, side="right") - 1
         return np.where((at >= 0) & (t < self.end[np.maximum(at, 0)]), at, NONE)
 
-    def contains(self, t: Ints) -> Flags:
-        """For each time, whether it is covered."""
-        return self.index_at(t) >= 0
-
 
 EMPTY = Intervals(np.zeros(0, np.int64), np.zeros(0, np.int64))
 

@@ -55,6 +55,6 @@ def test_reasons_divide_a_set(whole, first, second):
 
 
 @given(SPANS)
-def test_contains(a):
+def test_the_times_that_an_interval_covers(a):
     times = np.arange(-2, 63)
-    assert set(times[_set(a).contains(times)].tolist()) == _points(a)
+    assert set(times[_set(a).index_at(times) >= 0].tolist()) == _points(a)

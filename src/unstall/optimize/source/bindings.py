@@ -23,7 +23,7 @@ def changing_name(module: SourceModule, function: cst.FunctionDef) -> str | None
     is not seen what it holds.
     """
     for name, assignment in _outer_variables(module, function):
-        if _is_rebound(module, function, assignment):
+        if _is_rebound(module, assignment):
             return name.value
         if _is_called(module, name):
             return name.value
@@ -49,11 +49,9 @@ def _is_variable(assignment: BaseAssignment) -> bool:
     return isinstance(assignment, Assignment) and isinstance(assignment.node, (cst.Name, cst.Attribute))
 
 
-def _is_rebound(module: SourceModule, function: cst.FunctionDef, assignment: Assignment) -> bool:
+def _is_rebound(module: SourceModule, assignment: Assignment) -> bool:
     assignments = [candidate for candidate in assignment.scope[assignment.name] if _is_variable(candidate)]
-    around = {node for node in module.ancestors(function) if isinstance(node, _LOOPS)}
-    loops = [node for node in module.ancestors(assignment.node) if isinstance(node, _LOOPS)]
-    return len(assignments) > 1 or bool(loops) or bool(around & set(loops))
+    return len(assignments) > 1 or any(isinstance(node, _LOOPS) for node in module.ancestors(assignment.node))
 
 
 def _is_called(module: SourceModule, name: cst.Name) -> bool:

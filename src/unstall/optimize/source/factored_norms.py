@@ -80,12 +80,12 @@ def _normed(module: SourceModule, call: cst.Call) -> tuple[cst.BaseExpression, s
         most = 0 if name == _MATRIX_NORM else 1  # of a matrix the largest singular value would be meant
         is_two = len(orders) <= most and all(number_of(order) == 2 for order in orders)
         return (operand, "norms", dims) if is_two and dims else None
-    squared = _squared(module, operand) if how == "sum" else None
+    squared = _squared(operand) if how == "sum" else None
     dims = _numbers(named.value if named is not None else positional[0] if len(positional) == 1 else None)
     return (squared, "squares", dims) if squared is not None and dims else None
 
 
-def _squared(module: SourceModule, node: cst.BaseExpression) -> cst.BaseExpression | None:
+def _squared(node: cst.BaseExpression) -> cst.BaseExpression | None:
     """What is squared: ``x ** 2``, ``x.pow(2)``, ``x.square()``; None where nothing is."""
     if isinstance(node, cst.BinaryOperation):
         is_square = isinstance(node.operator, cst.Power) and number_of(node.right) == 2

@@ -69,7 +69,7 @@ class Steadiness:
             else:
                 self._check_body(call, function, depth)
         elif head.startswith("self.") and effect_of(f".{last}") & (Effect.MUTATES | Effect.ACTS):
-            self._refuse(call, f"calls {spelled}, which changes the dataset")
+            self._refuse(call, f"calls {spelled}, which changes {head}")
         elif isinstance(call.func, cst.Name):
             self._check_function(call, call.func, depth)
 

@@ -45,3 +45,9 @@ def test_only_what_computes_from_its_arguments_may_be_remembered(source, pure):
     module = make_module(source)
     function = next(one for one in module.all(cst.FunctionDef) if one.name.value == "f")
     assert (impurity(module, function) is None) is pure
+
+
+def test_the_reason_says_what_is_changed():
+    module = make_module("class Model:\n    def f(self, x):\n        self.sizes.append(len(x))\n        return x + 1\n")
+    (function,) = module.all(cst.FunctionDef)
+    assert impurity(module, function) == "line 3 calls self.sizes.append, which changes self.sizes"
