@@ -13,11 +13,11 @@ from unstall.optimize.indexing.rows import RowKind, Rows
 from unstall.optimize.source.edit import statement
 from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.module import SourceModule, dotted
+from unstall.optimize.source.names import fresh_name
 from unstall.optimize.source.purity import method_of
 from unstall.optimize.source.templates import Templates
 
 _AS_NUMBER = Templates(["I.tolist()", "I.item()", "int(I)"])
-_NAMES_OF_INDICES = ("indices", "batch_indices", "indices_of_batch", "all_indices_of_batch")
 _IS_TENSOR = Templates(["torch.is_tensor(I)", "isinstance(I, torch.Tensor)"])
 
 
@@ -52,8 +52,7 @@ def batched_getter(module: SourceModule, line: int, attributes: Mapping[str, str
     takes_an_index = len(params.params) == 2 and not params.star_kwarg and not isinstance(params.star_arg, cst.Param)
     if method.decorators or not takes_an_index or not isinstance(method.body, cst.IndentedBlock):
         raise AnalysisRefused(f"{name}.__getitem__ takes more than an index")
-    used = {node.value for node in module.inside(method) if isinstance(node, cst.Name)}
-    indices = next(candidate for candidate in _NAMES_OF_INDICES if candidate not in used)
+    indices = fresh_name("indices", {node.value for node in module.inside(method) if isinstance(node, cst.Name)})
     index = params.params[1].name.value
     writer = _GetitemsWriter(module, method, Rows(module, cls, attributes, indices), index)
     body = writer.body(method.body.body)

@@ -16,6 +16,7 @@ from unstall.optimize.source.bindings import mutates
 from unstall.optimize.source.edit import Edit, edited, put, statement
 from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.module import SourceModule, dotted, is_reference, root
+from unstall.optimize.source.names import fresh_name
 from unstall.optimize.source.toplevel import with_runtime
 
 Loop = cst.For | cst.While
@@ -238,9 +239,5 @@ def _last_name(frame: cst.BaseExpression) -> str:
 
 def _new_name(module: SourceModule, frame: cst.BaseExpression, names: dict[tuple[Loop, str], str]) -> str:
     """A name for the frame's columns that the file does not use."""
-    base = _last_name(frame).strip("_")
     used = {node.value for node in module.all(cst.Name)} | set(names.values())
-    name = f"{base}_rows"
-    while name in used:
-        name += "_"
-    return name
+    return fresh_name(f"{_last_name(frame).strip('_')}_rows", used)

@@ -12,6 +12,7 @@ from unstall.optimize.source.bindings import may_change_in_place
 from unstall.optimize.source.edit import Edit, edited, put, statement
 from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.module import SourceModule
+from unstall.optimize.source.names import fresh_name
 from unstall.optimize.source.toplevel import with_runtime
 
 _LOOPS = (cst.For, cst.While, cst.ListComp, cst.GeneratorExp, cst.SetComp, cst.DictComp)
@@ -47,22 +48,13 @@ def sliced_once(module: SourceModule, whole: SlicedTensor) -> cst.Module:
     for node in module.inside(whole.loop):
         if isinstance(node, cst.Name) and node.value == whole.name and may_change_in_place(module, node):
             raise AnalysisRefused(f"line {module.first_line(node)} may change {whole.name} in place")
-    taken = {node.value for node in module.all(cst.Name)}
-    name = next(name for name in _names(whole.name) if name not in taken)
+    name = fresh_name(f"{whole.name}_parts", {node.value for node in module.all(cst.Name)})
     line = module.statement(whole.loop)
     before = statement(module.tree, f"{name} = _TensorParts({whole.name})")
     edits: dict[cst.CSTNode, Edit] = {read: put(cst.Name(name)) for read in whole.reads}
     edits[line] = lambda updated: cst.FlattenSentinel([before, updated])
     tree = edited(module.tree, edits)
     return with_runtime(tree, "tensor_parts")
-
-
-def _names(name: str) -> Iterator[str]:
-    yield f"{name}_parts"
-    number = 2
-    while True:
-        yield f"{name}_parts{number}"
-        number += 1
 
 
 def _takes_part(module: SourceModule, node: cst.Name) -> bool:

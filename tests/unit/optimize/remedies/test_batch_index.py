@@ -206,6 +206,11 @@ def test_no_two_parts_of_a_batch_share_memory(tmp_path):
     assert batch["y"].abs().sum() > 0
 
 
+def test_any_name_may_be_taken_in_the_method(tmp_path):
+    taken = [f"{name} = 1" for name in ("indices", "batch_indices", "indices_of_batch", "all_indices_of_batch")]
+    assert_same_batches(tmp_path, program("\n".join([*taken, "return self.images[index], self.labels[index]"])))
+
+
 def test_the_patch_keeps_the_class_and_changes_the_loader(tmp_path):
     text = program("return self.images[index], self.labels[index]")
     changed = patched(tmp_path, text)

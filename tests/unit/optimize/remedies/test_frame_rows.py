@@ -83,7 +83,7 @@ def test_columns_are_looked_up_once_before_the_loop_below_its_comment():
 
 def test_rows_and_cells_by_number_are_the_same_values_of_the_same_types():
     changed = rewritten(BATCHES, "users")
-    assert "row = frame_rows.rows(number)" in changed and "frame_rows_.cell(number)" in changed
+    assert "row = frame_rows.rows(number)" in changed and "frame_rows_2.cell(number)" in changed
     before, after = (run(source, FRAME, "users", [0, 5, -1, np.int64(7)]) for source in (BATCHES, changed))
     assert before == after
     assert [[type(value) for value in row] for row in before] == [[type(value) for value in row] for row in after]
