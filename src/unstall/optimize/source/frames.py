@@ -13,7 +13,7 @@ import libcst as cst
 from libcst.metadata import ExpressionContext
 
 from unstall.optimize.source.bindings import mutates
-from unstall.optimize.source.edit import Edit, edited, put, statement
+from unstall.optimize.source.edit import Edit, edited, preceded_by, put, statement
 from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.module import SourceModule, dotted, is_reference, root
 from unstall.optimize.source.names import fresh_name
@@ -67,22 +67,11 @@ def by_columns(module: SourceModule, function: cst.FunctionDef, accesses: list[R
             edits[use] = put(cst.parse_expression(f"_values({access.name}, {column})"))
     for loop in {loop for loop, _ in names}:
         lines = [f"{name} = _Frame({frame})" for (of, frame), name in names.items() if of is loop]
-        edits[loop] = _preceded(module, lines)
+        edits[loop] = preceded_by([statement(module.tree, line) for line in lines])
     tree = edited(module.tree, edits)
     for runtime in sorted({"each_row" if access.way == "each" else "frame_rows" for access in accesses}):
         tree = with_runtime(tree, runtime)
     return tree
-
-
-def _preceded(module: SourceModule, lines: list[str]) -> Edit:
-    """The edit that puts lines before a loop, below its comments."""
-
-    def edit(loop: Loop) -> cst.FlattenSentinel[cst.BaseStatement]:
-        first, *others = (statement(module.tree, line) for line in lines)
-        first = first.with_changes(leading_lines=loop.leading_lines)
-        return cst.FlattenSentinel([first, *others, loop.with_changes(leading_lines=())])
-
-    return edit
 
 
 def _access(module: SourceModule, function: cst.FunctionDef, node: cst.CSTNode) -> RowAccess | None:

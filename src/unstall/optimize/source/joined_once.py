@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from unstall.optimize.source.bindings import may_change_in_place
-from unstall.optimize.source.edit import edited, put, statement
+from unstall.optimize.source.edit import edited, preceded_by, put, statement
 from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.joins import Join, joins
 from unstall.optimize.source.module import SourceModule
@@ -73,9 +73,8 @@ def once(module: SourceModule, found: LoopJoin) -> cst.Module:
     line = module.statement(call)
     assert isinstance(line, cst.SimpleStatementLine)
     kept = collect.with_changes(leading_lines=line.leading_lines, trailing_whitespace=line.trailing_whitespace)
-    return edited(module.tree, {line: put(kept), found.loop: lambda loop: cst.FlattenSentinel([
-        before.with_changes(leading_lines=loop.leading_lines), loop.with_changes(leading_lines=[]), after,
-    ])})  # fmt: skip
+    begun = preceded_by([before])
+    return edited(module.tree, {line: put(kept), found.loop: lambda loop: cst.FlattenSentinel([*begun(loop), after])})
 
 
 def _only_joined(module: SourceModule, join: Join, loop: cst.For | cst.While) -> bool:

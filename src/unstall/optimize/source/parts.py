@@ -9,7 +9,7 @@ import libcst as cst
 from libcst.metadata import Assignment, ExpressionContext
 
 from unstall.optimize.source.bindings import may_change_in_place
-from unstall.optimize.source.edit import Edit, edited, put, statement
+from unstall.optimize.source.edit import Edit, edited, preceded_by, put, statement
 from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.module import SourceModule
 from unstall.optimize.source.names import fresh_name
@@ -52,7 +52,7 @@ def sliced_once(module: SourceModule, whole: SlicedTensor) -> cst.Module:
     line = module.statement(whole.loop)
     before = statement(module.tree, f"{name} = _TensorParts({whole.name})")
     edits: dict[cst.CSTNode, Edit] = {read: put(cst.Name(name)) for read in whole.reads}
-    edits[line] = lambda updated: cst.FlattenSentinel([before, updated])
+    edits[line] = preceded_by([before])
     tree = edited(module.tree, edits)
     return with_runtime(tree, "tensor_parts")
 

@@ -54,6 +54,11 @@ def test_the_parts_are_taken_before_the_loop_and_nothing_else_changes():
         assert torch.equal(before, after)
 
 
+def test_a_comment_above_the_loop_stays_above_what_belongs_to_it():
+    changed = rewritten(CELL.replace("        for t", "        # each step\n        for t"), 10)
+    assert "        # each step\n        feats_parts = _TensorParts(feats)\n        for t in" in changed
+
+
 @pytest.mark.parametrize(
     ("old", "new", "line"),
     [
