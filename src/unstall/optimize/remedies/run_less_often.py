@@ -13,6 +13,7 @@ from unstall.diagnose.program_frames import short
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import Remedy, first_of
+from unstall.optimize.source.bindings import only_names
 from unstall.optimize.source.edit import replaced
 from unstall.optimize.source.errors import AnalysisRefused, located
 from unstall.optimize.source.module import SourceModule
@@ -145,10 +146,9 @@ def _is_call_alone(module: SourceModule, node: cst.SimpleStatementLine) -> bool:
     if len(statement.targets) != 1 or not isinstance(loop, (cst.For, cst.While)):
         return False
     target = statement.targets[0].target
-    names = [element.value for element in target.elements] if isinstance(target, cst.Tuple) else [target]
-    named = {name.value for name in names if isinstance(name, cst.Name)}
-    others = [name for name in module.all(cst.Name) if name.value in named and name not in names]
-    return len(named) == len(names) and not any(loop in module.ancestors(name) for name in others)
+    names, bound = only_names(target), module.inside(target)
+    others = [name for name in module.inside(loop) if isinstance(name, cst.Name) and name not in bound]
+    return bool(names) and not any(name.value in names for name in others)
 
 
 REMEDY = RunLessOften()

@@ -11,6 +11,7 @@ from unstall.diagnose.thresholds import PRECISION_COST
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.proposal import Proposal, speedup_without
 from unstall.optimize.remedies.base import Remedy, first_of
+from unstall.optimize.source.bindings import only_names
 from unstall.optimize.source.edit import Edit, edited, put, statement
 from unstall.optimize.source.errors import NotApplicable
 from unstall.optimize.source.module import SourceModule, dotted
@@ -69,7 +70,7 @@ def in_single(module: SourceModule, site: SeamSite) -> cst.Module:
     loop = module.innermost(site.line, cst.For)
     if loop is None:
         raise NotApplicable(f"the loop that calls the model in {site.function} was not found")
-    names = _names(loop.target)
+    names = only_names(loop.target)
     if not names or not isinstance(loop.body, cst.IndentedBlock):
         raise NotApplicable("the loop's batch has no names")
     first = statement(module.tree, conversion(names))
@@ -112,15 +113,6 @@ def _makes_double(module: SourceModule, assignment: cst.Assign) -> bool:
 
 def _with_float(call: Any) -> cst.Call:
     return call.with_changes(func=call.func.with_changes(attr=cst.Name("float")), args=[])  # type: ignore[no-any-return]
-
-
-def _names(target: cst.BaseExpression) -> list[str]:
-    if isinstance(target, cst.Name):
-        return [target.value]
-    if isinstance(target, (cst.Tuple, cst.List)):
-        names = [element.value.value if isinstance(element.value, cst.Name) else "" for element in target.elements]
-        return names if all(names) else []
-    return []
 
 
 REMEDY = SinglePrecision()

@@ -66,6 +66,13 @@ def names_of(target: cst.BaseExpression) -> set[str]:
     return {target.value} if isinstance(target, cst.Name) else set()
 
 
+def only_names(target: cst.BaseExpression) -> list[str]:
+    """The names of a target that is one or several, in order; none where it binds an item, an attribute or a tuple."""
+    parts = [element.value for element in target.elements] if isinstance(target, (cst.Tuple, cst.List)) else [target]
+    names = [part.value for part in parts if isinstance(part, cst.Name)]
+    return names if len(names) == len(parts) else []
+
+
 def changes_in_place(module: SourceModule, node: cst.CSTNode) -> bool:
     """Whether what a name stands for is changed where it stands: an item or attribute is set, or a method does it."""
     above = module.parent(node)

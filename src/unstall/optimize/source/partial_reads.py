@@ -9,6 +9,7 @@ from typing import Literal
 import libcst as cst
 from libcst.metadata import ExpressionContext
 
+from unstall.optimize.source.bindings import assigned
 from unstall.optimize.source.edit import Edit, edited, put, with_keyword
 from unstall.optimize.source.module import SourceModule
 from unstall.optimize.source.toplevel import with_runtime
@@ -40,7 +41,7 @@ def partial_reads(module: SourceModule, lines: Set[int]) -> Iterator[PartialRead
 
 
 def _read(module: SourceModule, part: cst.Subscript) -> PartialRead | None:
-    call = part.value if isinstance(part.value, cst.Call) else _assigned(module, part.value)
+    call = part.value if isinstance(part.value, cst.Call) else _made_for(module, part.value)
     if call is None or module.context(part) is not ExpressionContext.LOAD:
         return None
     if module.name(call) == "numpy.load":
@@ -54,7 +55,7 @@ def _read(module: SourceModule, part: cst.Subscript) -> PartialRead | None:
     return PartialRead("file", call, part) if is_read else None
 
 
-def _assigned(module: SourceModule, value: cst.BaseExpression) -> cst.Call | None:
+def _made_for(module: SourceModule, value: cst.BaseExpression) -> cst.Call | None:
     """The call whose result a name stands for, if it is used for nothing else."""
     function = module.enclosing(value, cst.FunctionDef)
     if not isinstance(value, cst.Name) or function is None:
@@ -62,10 +63,8 @@ def _assigned(module: SourceModule, value: cst.BaseExpression) -> cst.Call | Non
     stores = [use for use in module.uses(value.value, function) if use is not value]
     if len(stores) != 1:
         return None
-    target = module.parent(stores[0])
-    assign = module.parent(target) if isinstance(target, cst.AssignTarget) else None
-    is_it = isinstance(assign, cst.Assign) and len(assign.targets) == 1 and isinstance(assign.value, cst.Call)
-    return assign.value if is_it else None  # type: ignore[union-attr,return-value]
+    made = assigned(module, stores[0])
+    return made if isinstance(made, cst.Call) else None
 
 
 def _is_slice(part: cst.Subscript) -> bool:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import libcst as cst
 from libcst.metadata import ExpressionContext
 
-from unstall.optimize.source.bindings import may_change_in_place, names_of
+from unstall.optimize.source.bindings import may_change_in_place, names_of, only_names
 from unstall.optimize.source.edit import edited, keyword, put
 from unstall.optimize.source.effects import Effect, changes_argument, effect_of
 from unstall.optimize.source.module import SourceModule, dotted, root
@@ -81,9 +81,8 @@ def _bound_to_call(line: cst.SimpleStatementLine) -> tuple[set[str], cst.Call] |
     only = line.body[0] if len(line.body) == 1 else None
     if not isinstance(only, cst.Assign) or len(only.targets) != 1 or not isinstance(only.value, cst.Call):
         return None
-    target = only.targets[0].target
-    elements = [element.value for element in target.elements] if isinstance(target, cst.Tuple) else [target]
-    return (names_of(target), only.value) if all(isinstance(one, cst.Name) for one in elements) else None
+    names = only_names(only.targets[0].target)
+    return ({*names}, only.value) if names else None
 
 
 # ------------------------------------------------------------------ whether nobody reads it

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
+from unstall.optimize.source.bindings import only_names
 from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.module import walk
 from unstall.optimize.source.names import fresh_name
@@ -16,7 +17,6 @@ from unstall.optimize.vectorize.syntax import (
     branches,
     call_of,
     elements,
-    is_names,
     is_text,
     names_in,
     single_target,
@@ -58,7 +58,7 @@ class Block:
 
     def _assign(self, target: cst.BaseExpression, value: cst.BaseExpression, *, branch: bool) -> None:
         """Names set to what is an expression over arrays already."""
-        if not is_names(target):
+        if not only_names(target):
             raise self.expressions.cannot(target, "is no name, and is assigned to")
         names, now = names_in(target), self.expressions.names
         new = [self.name(name, fresh=branch or self._is_awaited(now.get(name))) for name in names]

@@ -13,6 +13,7 @@ from typing import Any
 import libcst as cst
 import libcst.matchers as m
 
+from unstall.optimize.source.bindings import only_names
 from unstall.optimize.source.edit import replaced, statement
 from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.loops import RewrittenLoop
@@ -25,7 +26,6 @@ from unstall.optimize.vectorize.sinks import Sink, Sinks
 from unstall.optimize.vectorize.syntax import (
     call_of,
     elements,
-    is_names,
     is_text,
     names_in,
     single_target,
@@ -135,7 +135,7 @@ class _Nest:
             sink, target, unreadable = self.sinks(step), single_target(step), written | (assigned - turn.local)
             if sink is not None:
                 sinks.append((sink, "" if sink.kind == "count" else source(turn(sink.value, unreadable))))
-            elif isinstance(step, cst.Assign) and target is not None and is_names(target):
+            elif isinstance(step, cst.Assign) and target is not None and only_names(target):
                 value, names = turn(step.value, unreadable), set(names_in(target))
                 if not names.isdisjoint(names_in(*(sink.value for sink, _ in sinks))):
                     raise self.scope.refused(step, "a turn goes on with what it has given away")

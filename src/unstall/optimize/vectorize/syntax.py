@@ -70,11 +70,6 @@ def names_in(*nodes: cst.CSTNode) -> list[str]:
     return list(dict.fromkeys(part.value for part in parts if isinstance(part, cst.Name) and part not in labels))
 
 
-def is_names(target: cst.BaseExpression) -> bool:
-    """Whether an assignment's target is a name, or several."""
-    return all(isinstance(part, cst.Name) for part in elements(target))
-
-
 def is_text(step: Step) -> bool:
     """Whether a statement is a docstring or ``pass``."""
     return isinstance(step, cst.Pass) or (isinstance(step, cst.Expr) and isinstance(step.value, _TEXTS))

@@ -12,6 +12,7 @@ from typing import Any
 
 import libcst as cst
 
+from unstall.optimize.source.bindings import assigned, only_names
 from unstall.optimize.source.edit import keyword
 from unstall.optimize.source.effects import is_in_place, may_differ, named
 from unstall.optimize.source.errors import AnalysisRefused
@@ -19,7 +20,7 @@ from unstall.optimize.source.module import SourceModule, dotted, number_of, walk
 from unstall.optimize.source.names import fresh_name
 from unstall.optimize.source.purity import method_of
 from unstall.optimize.source.templates import Templates
-from unstall.optimize.vectorize.syntax import indices, is_names, is_text, names_in, source, steps
+from unstall.optimize.vectorize.syntax import indices, is_text, names_in, source, steps
 
 _METHODS = named({"": (
     "abs acos all amax amin any argmax argmin asin atan bmm bool ceil chunk clamp clip contiguous cos cosh cross "
@@ -220,16 +221,10 @@ class Scope:
     def values_of(self, node: cst.BaseExpression) -> list[cst.BaseExpression | None]:
         """What a name of the function, the module or the class is set to; None for what cannot be told."""
         if isinstance(node, cst.Name):
-            return [self._value(getattr(bound, "node", node)) for bound in self.module.bindings(node)]
+            return [assigned(self.module, getattr(bound, "node", node)) for bound in self.module.bindings(node)]
         within = self.cls if self.cls is not None and dotted(node).startswith("self.") else self.function
         set_there = (part for part in self.module.inside(within) if isinstance(part, cst.AssignTarget))
-        return [self._value(target.target) for target in set_there if source(target.target) == source(node)]
-
-    def _value(self, target: cst.CSTNode) -> cst.BaseExpression | None:
-        """What an assignment sets just this to."""
-        of = self.module.parent(target)
-        assign = self.module.parent(of) if isinstance(of, cst.AssignTarget) else None
-        return assign.value if isinstance(assign, cst.Assign) else None
+        return [assigned(self.module, target.target) for target in set_there if source(target.target) == source(node)]
 
     def _check_call(self, call: cst.Call, depth: int) -> None:
         spelled, last = source(call.func), _last_part(call)
@@ -266,7 +261,7 @@ class Scope:
             raise self.refused(call, f"{name} is decorated, or calls too deep to follow")
         self.called.append(function)
         for step in steps(function.body):
-            sets_names = isinstance(step, cst.Assign) and all(is_names(target.target) for target in step.targets)
+            sets_names = isinstance(step, cst.Assign) and all(only_names(target.target) for target in step.targets)
             if not sets_names and not isinstance(step, cst.Return) and not is_text(step):
                 raise self.refused(step, f"{name} does more than compute")
             if isinstance(step, (cst.Assign, cst.Return)) and step.value is not None:

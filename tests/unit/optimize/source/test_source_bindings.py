@@ -6,7 +6,7 @@ import libcst as cst
 import pytest
 from optimize_builders import make_module
 
-from unstall.optimize.source.bindings import changing_name
+from unstall.optimize.source.bindings import changing_name, only_names
 
 
 def changed(source):
@@ -82,3 +82,11 @@ def test_what_stays_as_it_is(source):
 )
 def test_what_may_change(source, name):
     assert changed(source) == name
+
+
+@pytest.mark.parametrize(
+    ("target", "names"),
+    [("x", ["x"]), ("(b, a)", ["b", "a"]), ("[a, b]", ["a", "b"]), ("a.b", []), ("(a, b[0])", []), ("(i, (x, y))", [])],
+)
+def test_a_target_that_is_names_alone(target, names):
+    assert only_names(cst.parse_expression(target)) == names
