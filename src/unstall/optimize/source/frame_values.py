@@ -15,12 +15,11 @@ from libcst.metadata import ExpressionContext
 
 from unstall.optimize.source.bindings import mutates
 from unstall.optimize.source.edit import Edit, edited, put
+from unstall.optimize.source.effects import named
 from unstall.optimize.source.module import SourceModule, dotted, is_reference
 
 _INDEXER = "iloc"
-_TO_ARRAY = frozenset(
-    f"{numpy}.{name}" for numpy in ("np", "numpy") for name in ("array", "asarray", "stack", "vstack", "concatenate")
-)
+_TO_ARRAY = named({"numpy": "array asarray stack vstack concatenate"})
 _APPEND = "append"
 
 
@@ -114,7 +113,7 @@ def _goes_into_array(module: SourceModule, function: cst.FunctionDef, row: cst.S
         return False
     call = module.parent(above)
     assert isinstance(call, cst.Call)
-    if _makes_array(call, above):
+    if _makes_array(module, call, above):
         return True
     appended = isinstance(call.func, cst.Attribute) and call.func.attr.value == _APPEND and len(call.args) == 1
     name = dotted(call.func.value) if appended and isinstance(call.func, cst.Attribute) else ""
@@ -124,11 +123,11 @@ def _goes_into_array(module: SourceModule, function: cst.FunctionDef, row: cst.S
 def _becomes_array(module: SourceModule, node: cst.CSTNode) -> bool:
     above = module.parent(node)
     call = module.parent(above) if isinstance(above, cst.Arg) else None
-    return isinstance(above, cst.Arg) and isinstance(call, cst.Call) and _makes_array(call, above)
+    return isinstance(above, cst.Arg) and isinstance(call, cst.Call) and _makes_array(module, call, above)
 
 
-def _makes_array(call: cst.Call, argument: cst.Arg) -> bool:
-    return dotted(call.func) in _TO_ARRAY and bool(call.args) and call.args[0] is argument
+def _makes_array(module: SourceModule, call: cst.Call, argument: cst.Arg) -> bool:
+    return module.name(call) in _TO_ARRAY and bool(call.args) and call.args[0] is argument
 
 
 def _only_becomes_array(module: SourceModule, function: cst.FunctionDef, name: str) -> bool:
@@ -155,4 +154,4 @@ def _is_counted(module: SourceModule, use: cst.CSTNode) -> bool:
     """``len(rows)``."""
     above = module.parent(use)
     call = module.parent(above) if isinstance(above, cst.Arg) else None
-    return isinstance(call, cst.Call) and dotted(call.func) == "len"
+    return isinstance(call, cst.Call) and module.name(call) == "builtins.len"

@@ -104,6 +104,13 @@ class Windows:
     assert rewritten(source, "window") == source
 
 
+def test_numpy_is_known_by_what_is_imported():
+    source = WINDOWS.replace("as np\n", "as np\nfrom numpy import stack as pile\n", 1).replace("np.stack(", "pile(")
+    assert "pile([self.frame.values[number] for" in rewritten(source, "picked")
+    another = WINDOWS.replace("import numpy as np", "import jax.numpy as np")
+    assert rewritten(another, "picked") == another
+
+
 @given(
     st.lists(st.sampled_from(["int8", "int64", "float32", "float64", "bool"]), min_size=1, max_size=3),
     st.integers(1, 5),
