@@ -15,6 +15,7 @@ from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.module import SourceModule, dotted
 from unstall.optimize.source.names import fresh_name
 from unstall.optimize.source.purity import method_of
+from unstall.optimize.source.samples import sample_method
 from unstall.optimize.source.templates import Templates
 
 _AS_NUMBER = Templates(["I.tolist()", "I.item()", "int(I)"])
@@ -42,18 +43,14 @@ def batched_getter(module: SourceModule, line: int, attributes: Mapping[str, str
 
     ``attributes``: type names of the dataset's attributes as the program ran; ``None``, ``True`` and ``False`` as such.
     """
-    method = module.function("__getitem__", line)
-    cls = module.enclosing(method, cst.ClassDef) if method is not None else None
-    if method is None or cls is None:
-        raise AnalysisRefused("the dataset's __getitem__ is in no class of its file")
-    name, params = cls.name.value, method.params
+    cls, method = sample_method(module, line)
+    name = cls.name.value
     if method_of(cls, "__getitems__") is not None:
         raise AnalysisRefused(f"{name} makes whole batches already")
-    takes_an_index = len(params.params) == 2 and not params.star_kwarg and not isinstance(params.star_arg, cst.Param)
-    if method.decorators or not takes_an_index or not isinstance(method.body, cst.IndentedBlock):
-        raise AnalysisRefused(f"{name}.__getitem__ takes more than an index")
+    if not isinstance(method.body, cst.IndentedBlock):
+        raise AnalysisRefused(f"{name}.__getitem__ stands on a line with its body")
     indices = fresh_name("indices", {node.value for node in module.inside(method) if isinstance(node, cst.Name)})
-    index = params.params[1].name.value
+    index = method.params.params[1].name.value
     writer = _GetitemsWriter(module, method, Rows(module, cls, attributes, indices), index)
     body = writer.body(method.body.body)
     if not writer.rows.indexes_arrays():

@@ -22,7 +22,7 @@ from unstall.optimize.source.edit import edited, keyword, put, statement
 from unstall.optimize.source.errors import AnalysisRefused, NotApplicable, located
 from unstall.optimize.source.module import SourceModule
 from unstall.optimize.source.purity import Steadiness, attributes_read, method_of, names
-from unstall.optimize.source.samples import LOAD, sample_method
+from unstall.optimize.source.samples import LOAD, unkept_sample_method
 from unstall.optimize.source.toplevel import with_runtime
 from unstall.optimize.thresholds import CACHED_SAMPLE_SAVES, LEAST_SHARE_OF_ALL
 from unstall.text.units import percent
@@ -122,12 +122,12 @@ def find_head(module: SourceModule, line: int) -> Head:
 
 def _dataset(module: SourceModule, line: int) -> tuple[cst.ClassDef, cst.FunctionDef, cst.FunctionDef]:
     """(class, what initialises it, the ``__getitem__`` that begins on a line), where a cache fits in."""
-    cls, method = sample_method(module, line)
+    cls, method = unkept_sample_method(module, line)
     init = method_of(cls, "__init__") or _after_init(module, cls)
     if init is None or not isinstance(init.body, cst.IndentedBlock):
         raise AnalysisRefused(f"{cls.name.value} has no __init__ to make the cache in")
     if not isinstance(method.body, cst.IndentedBlock):
-        raise AnalysisRefused(f"{cls.name.value}.__getitem__ takes more than an index")
+        raise AnalysisRefused(f"{cls.name.value}.__getitem__ stands on a line with its body")
     return cls, init, method
 
 

@@ -21,7 +21,7 @@ from unstall.optimize.source.edit import edited, put, statement
 from unstall.optimize.source.effects import may_differ
 from unstall.optimize.source.errors import AnalysisRefused, NotApplicable, located
 from unstall.optimize.source.module import SourceModule
-from unstall.optimize.source.samples import MAKE, sample_method
+from unstall.optimize.source.samples import MAKE, unkept_sample_method
 from unstall.optimize.source.toplevel import with_runtime
 from unstall.optimize.thresholds import LEAST_SHARE, WATCHED_SAMPLE_SAVES
 from unstall.text.units import percent
@@ -76,7 +76,7 @@ def _proposal(
 
 def _method(module: SourceModule, line: int) -> tuple[cst.ClassDef, cst.FunctionDef]:
     """(class, the ``__getitem__`` that begins on a line), where what it gives may be kept. Raises AnalysisRefused."""
-    cls, method = sample_method(module, line)
+    cls, method = unkept_sample_method(module, line)
     name = f"{cls.name.value}.__getitem__"
     for call in (node for node in module.inside(method) if isinstance(node, cst.Call)):
         last = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
