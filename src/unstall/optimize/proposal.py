@@ -86,6 +86,8 @@ class Attempt:
     """The pairs of runs so far; None before the first trial."""
     speedup: Ratio | None = None
     """The speed-up as measured, fresh runs that confirm it included."""
+    is_in_doubt: bool = False
+    """Whether more pairs of runs could decide: then it may be tried again."""
     first_epoch: float | None = None
     """The speed-up of the first epoch, of what keeps samples for the later ones."""
     sameness: Sameness | None = None
@@ -99,6 +101,11 @@ class Attempt:
     def id(self) -> tuple[str, str]:
         """The same change is not tried twice under the same conditions."""
         return self.remedy.name, self.proposal.key or self.proposal.title
+
+    @property
+    def promise(self) -> float:
+        """The gain as far as it was measured, else as predicted."""
+        return self.speedup.value if self.speedup else self.proposal.predicted
 
     @property
     def name(self) -> str:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from statistics import mean
 from typing import TYPE_CHECKING
 
 from unstall.optimize import comparison, diagnosis
 from unstall.optimize.budget import SearchBudget
-from unstall.optimize.comparison import PairedRuns, TimedWindow, TrialFailed, interval_excludes
+from unstall.optimize.comparison import PairedRuns, TrialFailed, interval_excludes
 from unstall.optimize.diagnosis import Diagnosis
 from unstall.optimize.equivalence import Reference, observe
 from unstall.optimize.program import Program
@@ -25,26 +23,22 @@ from unstall.optimize.result import Result, SearchOptions
 from unstall.optimize.source.errors import NotApplicable
 from unstall.optimize.thresholds import (
     AGENT_LEAST_S,
-    CONFIRM_PAIRS,
     DIAGNOSIS_S,
-    LARGE_GAIN,
     LEAST_GAIN,
     LEAST_TOTAL_PAIRS,
     LEAST_TRIAL_S,
     MOST_FAILURES,
-    MOST_PAIRS_IN_DOUBT,
     MOST_STEPS,
     NARROW,
-    PLAIN_GAIN,
     QUICK_DIAGNOSIS_S,
     TOTAL_CHANGED_S,
     TOTAL_ORIGINAL_S,
     TOTAL_PAIRS,
     TOTAL_SHARE,
-    TRIAL_SHARE,
 )
+from unstall.optimize.trial import ChangeTrials
 from unstall.optimize.trial_runner import TrialNotPossible, TrialRunner, Trials, Variant
-from unstall.optimize.windows import steps_to_compare, window_of
+from unstall.optimize.windows import steps_to_compare
 from unstall.records.remedies import RemedyStatus
 from unstall.text.units import percent
 
@@ -92,6 +86,7 @@ class Search:
         self.diagnose, self.compare, self.reference = diagnose, compare, reference
         self.remedies, self.options, self.log = remedies, options, log
         self.budget = SearchBudget(options.budget_s, clock, has_last_comparison=not options.quick)
+        self.trials = ChangeTrials(compare=compare, reference=reference, budget=self.budget, options=options, log=log)
         self.candidates: list[Attempt] = []
         """What the remedies propose for the best variant so far."""
         self.settled: dict[tuple[str, str], Attempt] = {}
@@ -181,7 +176,7 @@ class Search:
 
     def _measure_gain(self, attempt: Attempt, result: Result) -> None:
         changed = result.best.changed_by(attempt.proposal)
-        window = self._window(result, result.last, attempt.proposal)
+        window = self.trials.window(result, result.last, attempt.proposal)
         try:
             trial = self.compare(
                 result.best, changed, window, enough=interval_excludes(LEAST_GAIN), limit_s=LEAST_TRIAL_S
@@ -245,12 +240,12 @@ class Search:
         """
         lines, culprit = attempt.proposal.lines, state.report.verdict.culprit
         if attempt.speedup or lines is None or culprit is None or attempt.remedy.exactness != "exact":
-            return False, False, False, _promise(attempt)
+            return False, False, False, attempt.promise
         owned = state.context.user_file
-        promise, place = _promise(attempt), (owned(culprit.file), culprit.line)
+        promise, place = attempt.promise, (owned(culprit.file), culprit.line)
         cures = lines.hold(*place) and not any(
             other.remedy.exactness == "close" and other.proposal.lines is not None and other.proposal.lines.hold(*place)
-            and self._is_open(other) and _promise(other) > promise**2
+            and self._is_open(other) and other.promise > promise**2
             for other in self.candidates
         )  # fmt: skip
         leads = any(lines.hold(owned(caller.file), caller.line) for caller in culprit.callers)
@@ -279,100 +274,22 @@ class Search:
                 result.attempts.append(attempt)
         result.attempts += [attempt for attempt in self.candidates if attempt.status is RemedyStatus.ADVICE]
 
-    # ------------------------------------------------------------------ one trial
-
     def _try(self, attempt: Attempt, result: Result) -> Variant | None:
         """Try one change against the best variant so far; the changed variant if the change is kept."""
-        changed = result.best.changed_by(attempt.proposal)
-        so_far = f", {attempt.speedup.value:.2f}× so far: more pairs of runs" if attempt.speedup else ""
-        self.log(f"trying {attempt.name} (predicted {attempt.proposal.predicted:.2f}×{so_far})")
         result.add(attempt)
         self.settled[attempt.id] = attempt
-        try:
-            window = self._window(result, result.last, attempt.proposal)
-            is_kept = (
-                self._is_faster(attempt, changed, window, result)
-                and self._is_equivalent(attempt, changed, result)
-                and self._is_confirmed(attempt, changed, window, result)
-                and self._pays(attempt, changed, result)
-            )
-        except (TrialFailed, TrialNotPossible) as error:
+        changed = self.trials.run(attempt, result)
+        if attempt.status is RemedyStatus.FAILED:
             self.failures[attempt.remedy.name] = self.failures.get(attempt.remedy.name, 0) + 1
-            attempt.end(RemedyStatus.FAILED, str(error))
-            return None
-        if not is_kept:
-            return None
-        attempt.end(RemedyStatus.KEPT)
-        if attempt.sameness not in ("exact", "close"):
-            self.reference.move_to(changed, attempt.observed)
-        self.log(f"kept {attempt.name}: {_promise(attempt):.2f}×")
-        return changed
-
-    def _is_faster(self, attempt: Attempt, changed: Variant, window: TimedWindow, result: Result) -> bool:
-        """Whether it is faster for certain; where more pairs of runs could decide, it may be tried again."""
-        trial = attempt.comparison = self.compare(
-            result.best, changed, window, enough=interval_excludes(LEAST_GAIN),
-            limit_s=max(LEAST_TRIAL_S, self.options.budget_s * TRIAL_SHARE), earlier=attempt.comparison,
-        )  # fmt: skip
-        speedup = attempt.speedup = trial.ratio()
-        result.other_cores.append(trial.other_cores())
-        before, after = trial.unit_s()
-        self.log(f"  {before * 1e3:.3g} ms → {after * 1e3:.3g} ms a step, in {len(trial.pairs)} pairs of runs")
-        if speedup.low > LEAST_GAIN:
-            return True
-        if speedup.value <= LEAST_GAIN:
-            attempt.end(RemedyStatus.SLOWER, "no gain")
-            return False
-        attempt.end(RemedyStatus.INCONCLUSIVE, "the gain is not certain")
-        if speedup.value - 1 >= self.options.worth and trial.could_be_decided(LEAST_GAIN, MOST_PAIRS_IN_DOUBT):
+        if attempt.is_in_doubt:
             del self.settled[attempt.id]
-        return False
-
-    def _is_equivalent(self, attempt: Attempt, changed: Variant, result: Result) -> bool:
-        self.log(f"does it compute the same? {attempt.name}")
-        return attempt.is_as_expected(self.reference.judge(changed, [*result.kept, attempt]))
-
-    def _is_confirmed(self, attempt: Attempt, changed: Variant, window: TimedWindow, result: Result) -> bool:
-        """Fresh pairs must show the gain again: the best of many trials looks better than it is."""
-        assert attempt.comparison is not None
-        if self.options.quick and not self.budget.trials_s and attempt.comparison.ratio().low > PLAIN_GAIN:
-            return True
-        pairs = 1 if attempt.comparison.ratio().low > LARGE_GAIN else CONFIRM_PAIRS
-        fresh = self.compare(result.best, changed, window, enough=lambda trial: True, pairs=pairs)
-        together = attempt.speedup = PairedRuns([*attempt.comparison.pairs, *fresh.pairs]).ratio()
-        fresh_gain = math.exp(mean(fresh.log_ratios))
-        if fresh_gain < LEAST_GAIN:
-            attempt.end(RemedyStatus.INCONCLUSIVE, f"the gain was not reproduced in fresh runs ({fresh_gain:.2f}×)")
-        elif together.low <= 1:
-            attempt.end(RemedyStatus.INCONCLUSIVE, "the gain is not certain, with fresh runs as well")
-        return fresh_gain >= LEAST_GAIN and together.low > 1
-
-    def _pays(self, attempt: Attempt, changed: Variant, result: Result) -> bool:
-        """Whether what keeps samples wins back soon what its first epoch costs, in which all are new."""
-        if not attempt.proposal.needs_revisits:
-            return True
-        self.log("  what its first epoch costs")
-        window = self._window(result, result.last, attempt.proposal, all_new=True)
-        trial = self.compare(result.best, changed, window, enough=lambda trial: True, pairs=CONFIRM_PAIRS)
-        return attempt.pays(trial.ratio().value)
-
-    def _window(self, result: Result, state: Diagnosis, proposal: Proposal, *, all_new: bool = False) -> TimedWindow:
-        """The steps that a trial of the proposal times. ``all_new``: none whose samples were met before."""
-        window = window_of(
-            state,
-            quick=self.options.quick,
-            by_call=proposal.batches_model_calls or result.batches_model_calls,
-            revisits=not all_new and (proposal.needs_revisits or result.needs_revisits),
-            all_new=all_new,
-        )
-        late = self.reference.plays_first and window.kind == state.kind
-        return replace(window, kind=self.reference.kind) if late else window
+        return changed
 
     # ------------------------------------------------------------------ the last comparison
 
     def _compare_with_original(self, result: Result) -> None:
         """The original and the changed program in turns, each a process of its own, with nothing but a clock in it."""
-        window = self._window(result, result.first, result.kept[0].proposal)
+        window = self.trials.window(result, result.first, result.kept[0].proposal)
         if window.steps is not None:
             original_s = min(TOTAL_ORIGINAL_S, self.budget.reserve_s * TOTAL_SHARE)
             longest = max(window.steps, int(original_s / result.first.step_s))
@@ -399,11 +316,6 @@ def _failure(error: Exception) -> str:
 def _changes(remedy: Remedy) -> str:
     """What a person is to allow."""
     return f"it changes {_CHANGES[remedy.exactness]}: --allow {remedy.exactness}"
-
-
-def _promise(attempt: Attempt) -> float:
-    """The gain as far as it was measured, else as predicted."""
-    return attempt.speedup.value if attempt.speedup else attempt.proposal.predicted
 
 
 def _is_narrow(trial: PairedRuns) -> bool:
