@@ -174,6 +174,20 @@ def test_what_is_left_where_the_sandbox_takes_notes_is_seen(program):
     assert proof["verdict"] == "different" and "kept" in proof["first_difference"]["place"], done.stderr
 
 
+def test_a_program_in_which_unstall_itself_fails_is_not_judged(program):
+    """Its torch is one that nobody can watch."""
+    (program / "torch").mkdir()
+    for name in ("__init__", "autograd"):
+        (program / "torch" / f"{name}.py").write_text("")
+    change(program, "import time\n", "import time\n\nimport torch.autograd\n")
+    git(program, "add", ".")
+    git(program, "-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-qam", "torch")
+    change(program, "WAIT_S = 2.0", "WAIT_S = 0.0")
+    done, proof = prove(program, "--against", "HEAD", "train.py")
+    assert (done.returncode, proof["verdict"]) == (Exit.INCONCLUSIVE, "inconclusive"), done.stderr
+    assert proof["reason"].startswith("unstall itself failed in a run: torch")
+
+
 DRAWN = """
     import random
     import time

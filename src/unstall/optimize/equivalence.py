@@ -14,6 +14,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import IO, Any
 
+from unstall.benchmark.rundir import ERRORS_NAME
+from unstall.child.trial import COMPLAINTS_NAME
 from unstall.optimize import thresholds
 from unstall.optimize.comparison import TimedWindow, TrialFailed, last_line
 from unstall.optimize.proposal import Attempt
@@ -27,6 +29,7 @@ _NO_RECORD = (
     MemoryError, RecursionError,
 )  # fmt: skip
 """What pickle raises at the end of a file, and where it is truncated or damaged."""
+_LONGEST_LINE = 200
 
 
 class Unobservable(Exception):
@@ -57,6 +60,9 @@ def observe(
     if perturbed is not None:
         plan["perturb"] = {"seed": perturbed}
     run = runner.run(variant, plan, timeout=thresholds.COMPARED_S, ordinarily=ordinarily)
+    failures = failures_in(run.folder)
+    if failures:
+        raise Unobservable(f"unstall itself failed in it: {failures[0]}")
     mismatch = run.folder / "mismatch.txt"
     if mismatch.exists():
         raise Unobservable(mismatch.read_text().strip())
@@ -67,6 +73,15 @@ def observe(
     if not tensors:
         raise NothingSeen("neither a loss nor an output of a model was seen")
     return tensors
+
+
+def failures_in(folder: Path) -> list[str]:
+    """What the child side could not do in a run, a line each: what it should have changed or seen there it has not."""
+    lines: list[str] = []
+    for name in (ERRORS_NAME, COMPLAINTS_NAME):
+        with suppress(OSError):
+            lines += (folder / name).read_text(errors="replace").splitlines()
+    return [line[:_LONGEST_LINE] for line in dict.fromkeys(lines) if line.strip()]
 
 
 class _Records(pickle.Unpickler):

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from unstall.optimize.equivalence import read
+from unstall.optimize.equivalence import failures_in, read
 from unstall.optimize.sameness import ObservedTensor
 from unstall.optimize.trial_runner import trial_environment, with_files
 from unstall.prove.inherited import Inherited
@@ -95,6 +95,8 @@ class WholeRun:
     """Which sample was another, where that was asked for."""
     outlived_s: float = 0.0
     """How long a process that it had started went on after its own end."""
+    failures: Sequence[str] = ()
+    """What unstall's own child side could not do in its processes, a line each."""
 
 
 class SandboxedRunner:
@@ -175,6 +177,7 @@ class SandboxedRunner:
             raised=_json(self.slot / "raised.json") is True,
             damaged=_json(self.slot / "damaged.json"),
             outlived_s=began + seconds - ended,
+            failures=failures_in(self.slot),
         )
         self._empty()
         return run

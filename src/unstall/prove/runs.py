@@ -34,6 +34,15 @@ class ProofEnded(Exception):
         self.verdict, self.reason, self.facts = verdict, reason, facts
 
 
+class UnstallFailed(ProofEnded):
+    """Unstall itself has failed in a run: what it should have changed or seen there it has not."""
+
+    def __init__(self, failure: str):
+        """``failure``: in one line."""
+        super().__init__("inconclusive", f"unstall itself failed in a run: {failure}; please report this")
+        self.failure = failure
+
+
 class OriginalFailed(Exception):
     """The original cannot be run."""
 
@@ -108,20 +117,30 @@ class Runs:
         return self.may_fail(self.sides.original, plan), self.may_fail(self.sides.changed, plan)
 
     def may_fail(self, files: Files, plan: Mapping[str, Any]) -> WholeRun:
-        """One of these. Raises ProofEnded when the budget is spent."""
-        run = self.runner.run(files, plan, timeout=max(self._limit(), 0.0))
+        """One of these. Raises ProofEnded when the budget is spent, UnstallFailed."""
+        run = self._run(files, plan, self._limit())
         if run.timed_out and self.remaining() <= 0:
             raise ProofEnded("inconclusive", "the budget is spent", more_s=self.budget_s)
         return run
 
     def run(self, files: Files, plan: Mapping[str, Any], timeout: float, *, keeps_files: bool = False) -> WholeRun:
-        """Run a side. Raises ProofEnded when the budget is spent, or a changed program takes too long to be faster."""
-        run = self.runner.run(files, plan, timeout=max(timeout, 0.0), keeps_files=keeps_files)
+        """Run a side.
+
+        Raises ProofEnded when the budget is spent, or a changed program takes too long to be faster; UnstallFailed.
+        """
+        run = self._run(files, plan, timeout, keeps_files=keeps_files)
         if not run.timed_out:
             return run
         if files is self.sides.changed and self.remaining() > 0:
             raise ProofEnded("not-faster", f"it had not ended after {run.seconds:.0f} s, far beyond the original")
         raise ProofEnded("inconclusive", "the budget is spent", more_s=self.budget_s)
+
+    def _run(self, files: Files, plan: Mapping[str, Any], timeout: float, *, keeps_files: bool = False) -> WholeRun:
+        """Run a side, whatever becomes of it. Raises UnstallFailed."""
+        run = self.runner.run(files, plan, timeout=max(timeout, 0.0), keeps_files=keeps_files)
+        if run.failures:
+            raise UnstallFailed(run.failures[0])
+        return run
 
     def remaining(self) -> float:
         """Seconds of the budget that are left."""

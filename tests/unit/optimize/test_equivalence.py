@@ -6,11 +6,35 @@ import numpy as np
 import pytest
 
 from unstall.optimize.comparison import TrialFailed
-from unstall.optimize.equivalence import NothingSeen, Reference, Unobservable
+from unstall.optimize.equivalence import NothingSeen, Reference, Unobservable, failures_in, observe
 from unstall.optimize.proposal import Attempt, Proposal
 from unstall.optimize.remedies import all_remedies
 from unstall.optimize.sameness import ObservedTensor
-from unstall.optimize.trial_runner import Variant
+from unstall.optimize.trial_runner import TrialRun, Variant
+
+
+class Ended:
+    """A runner whose runs have these files."""
+
+    def __init__(self, folder, **files):
+        self.folder = folder
+        for name, content in files.items():
+            (folder / f"{name}.txt").write_text(content)
+
+    def run(self, variant, plan, **options):
+        return TrialRun(self.folder, status=0, seconds=1.0, timed_out=False, output="")
+
+
+def test_a_run_in_which_unstall_itself_failed_is_not_compared(tmp_path):
+    runner = Ended(tmp_path, **{"complaints": "torch: no such function\n" * 2, "bootstrap-error": "not started\n"})
+    (tmp_path / "clock.json").write_text("{}")
+    assert failures_in(tmp_path) == ["not started", "torch: no such function"]
+    with pytest.raises(Unobservable, match="unstall itself failed in it: not started"):
+        observe(runner, Variant(), "optimizer", 2)
+
+
+def test_a_run_in_which_nothing_failed_says_so(tmp_path):
+    assert failures_in(tmp_path) == []
 
 
 class Runs:

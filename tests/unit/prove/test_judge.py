@@ -255,6 +255,17 @@ def test_a_change_that_touches_the_clock_is_refused_before_anything_runs():
     assert proof.verdict == "refused" and proof.first_difference.place == "train.py:2" and not runs.plans
 
 
+@pytest.mark.parametrize("part", ["observe", "fault", "reached"])
+def test_a_run_in_which_unstall_itself_failed_ends_the_proof(part):
+    def failing(plan, **given):
+        failures = ["torch.autograd: no such function", "torch: none"] if part in plan else []
+        return seeded(plan, failures=failures, **given)
+
+    proof, _ = prove(failing, lambda plan: failing(plan, seconds=5.0))
+    assert proof.verdict == "inconclusive"
+    assert proof.reason == "unstall itself failed in a run: torch.autograd: no such function; please report this"
+
+
 def test_two_sides_that_are_the_same_are_refused():
     proof, _ = prove(seeded, seeded, sides=Sides(SIDES.original, SIDES.original))
     assert proof.verdict == "refused"

@@ -37,6 +37,10 @@ PARTS = (
 """The parts in the order they are put in place: the clock last, so that it stops when the others have seen a step."""
 
 
+COMPLAINTS_NAME = "complaints.txt"
+"""In a run's folder: what could not be put in place, a line each."""
+
+
 def start() -> None:
     """Called by the bootstrap in every Python process of a trial."""
     plan = json.loads(opened(os.environ[environment.PLAN]))
@@ -66,7 +70,7 @@ def targets(plan: dict[str, Any], folder: str) -> dict[str, list[Any]]:
 def complain(folder: str, what: str, error: BaseException) -> None:
     """Leave a line for the parent; the program goes on."""
     try:
-        with open(os.path.join(folder, "complaints.txt"), "a") as file:
+        with open(os.path.join(folder, COMPLAINTS_NAME), "a") as file:
             file.write(f"{what}: {error!r}\n")
     except OSError:
         pass

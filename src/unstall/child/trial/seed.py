@@ -63,11 +63,13 @@ def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
 
 
 def _shift(owner: Any, name: str, shift: int, *, before: int = 0) -> None:
-    """Let a function that takes a seed take another one where that is a whole number.
+    """Let a function that takes a seed take another one where that is a whole number; nothing in versions without it.
 
     ``before``: how many arguments come before the seed: 1 for a method.
     """
-    original = getattr(owner, name)
+    original = getattr(owner, name, None)
+    if original is None:
+        return
 
     def other(value: Any) -> Any:
         return value ^ shift if isinstance(value, int) else value
@@ -84,7 +86,9 @@ def _shift(owner: Any, name: str, shift: int, *, before: int = 0) -> None:
 
 def _shift_class(module: Any, name: str, methods: tuple[str, ...], shift: int) -> None:
     """The same of methods of a class written in C: a subclass takes its place, to which all instances belong."""
-    original = getattr(module, name)
+    original: Any = getattr(module, name, None)
+    if original is None:
+        return
 
     class AnyInstance(type(original)):  # type: ignore[misc]
         def __instancecheck__(cls, instance: Any) -> bool:

@@ -28,7 +28,7 @@ from unstall.prove.conditions.other_sides import OtherSides
 from unstall.prove.left_behind.effects import Effects, EffectsComparison
 from unstall.prove.lines.reached import changed_lines
 from unstall.prove.runner import WholeRun
-from unstall.prove.runs import OriginalFailed, ProofEnded, Runs, reseeded
+from unstall.prove.runs import OriginalFailed, ProofEnded, Runs, UnstallFailed, reseeded
 from unstall.prove.timing import ProofPair
 from unstall.prove.trees import Files, Sides
 from unstall.records.proof import Difference
@@ -129,7 +129,9 @@ class LastChecks:
             if data.of_text and not has_text:
                 continue
             self.log(f"what both do{data.where}")
-            original = self.runs.may_fail(self.runs.sides.original, data.plan)
+            original = self._original_under(data.plan, data.where)
+            if original is None:
+                continue
             has_text |= bool((original.damaged or {}).get("is_text"))
             if original.damaged is None or damaged.takes_too_much(original):
                 continue
@@ -146,6 +148,17 @@ class LastChecks:
                 continue
             self._refuse_other_ends(data.plan, original, changed, data.where, self._compare_of(data))
         return has_text
+
+    def _original_under(self, plan: Mapping[str, Any], where: str) -> WholeRun | None:
+        """A run of the original; None where unstall cannot have it so with this version of a library, which is noted.
+
+        Of the changed program's run alone that would be the change's doing.
+        """
+        try:
+            return self.runs.may_fail(self.runs.sides.original, plan)
+        except UnstallFailed as failed:
+            self.comparer.known_by.append(f"not compared{where}: unstall itself failed in it ({failed.failure})")
+            return None
 
     def _compare_of(self, data: damaged.DamagedData) -> _Compare | None:
         if data.is_course:
@@ -222,8 +235,8 @@ class LastChecks:
         ``may_fail``: an error is an answer, too, as it is told.
         """
         self.log(f"what both do{where}")
-        original = self.runs.may_fail(self.runs.sides.original, plan)
-        if original.effects.status or original.timed_out:
+        original = self._original_under(plan, where)
+        if original is None or original.effects.status or original.timed_out:
             return
         changed = self.runs.may_fail(self.runs.sides.changed, plan)
         if changed.timed_out:

@@ -7,10 +7,12 @@ import os
 import subprocess
 import sys
 import textwrap
+import types
 
 import pytest
 
 from unstall.benchmark.launcher import BOOTSTRAP
+from unstall.child.trial import seed
 
 PROGRAM = """
     import random, sys
@@ -166,3 +168,10 @@ def test_environments_that_are_reset_without_a_seed_begin_alike_in_two_runs(tmp_
     assert first[1] == other[1] == plain[1]  # a seed that the program gives stays
     one, two, *_ = first[0].split("] ")
     assert one != two
+
+
+def test_what_a_version_of_a_library_has_not_need_not_be_seeded():
+    library = types.SimpleNamespace()
+    seed._shift(library, "key", 7)
+    seed._shift_class(library, "PCG64DXSM", ("__init__",), 7)
+    assert vars(library) == {}

@@ -89,6 +89,19 @@ def test_an_error_that_an_assertion_alone_tells_is_doubted(lasts, verdict):
     assert verdict == "proven" or "an assertion, which Python leaves out with -O" in proof.reason
 
 
+@pytest.mark.parametrize(("part", "where"), [("lone", "the last batch of an epoch has one sample"),
+                                            ("ahead", "each batch is made before the one before it is used")])  # fmt: skip
+@pytest.mark.parametrize(("of_original", "verdict"), [(True, "proven"), (False, "inconclusive")])
+def test_what_unstall_cannot_do_in_the_original_is_not_compared_and_said(part, where, of_original, verdict):
+    def failing(plan, **given):
+        return replace(reading(plan, **given), failures=["torch: no such function"] if part in plan else ())
+
+    proof, _ = prove(failing if of_original else reading, lambda plan: failing(plan, seconds=5.0))
+    assert proof.verdict == verdict
+    note = f"not compared where {where}: unstall itself failed in it (torch: no such function)"
+    assert (note in proof.known_by) == of_original
+
+
 @pytest.mark.parametrize(("output", "verdict"), [("loss 0.7\n", "inconclusive"), ("loss 0.5\n", "proven")])
 def test_batches_that_are_made_ahead_must_be_the_same(output, verdict):
     def changed(plan):
