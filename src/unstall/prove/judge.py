@@ -17,11 +17,11 @@ from typing import Any
 from unstall.optimize import thresholds as rounding
 from unstall.prove import accounts, machine_use, refusals, reproducible, thresholds
 from unstall.prove.comparing import Comparer
-from unstall.prove.conditions.last_checks import LastChecks
+from unstall.prove.conditions import last_checks
 from unstall.prove.fewer_samples import FewerSamples, shortened
 from unstall.prove.growth import growing
 from unstall.prove.left_behind import passing_files, saves, scratch
-from unstall.prove.lines.following import Follower
+from unstall.prove.lines import following
 from unstall.prove.runner import WholeRun
 from unstall.prove.runs import (
     ProofEnded,
@@ -37,8 +37,7 @@ from unstall.prove.timing import ProofPair, break_even, doubt, gains_less_watche
 from unstall.prove.trees import Sides
 from unstall.records.proof import Proof, ProofRatio
 
-_RUNS_WATCHED_LATER = 4  # as they are, and under other seeds
-_RUNS_AT_THE_END = 39  # 12 halves that end early, 4 that lack room, 10 to 20 with other data, and 12 others
+_PAIRS_WATCHED_LATER = 2  # as they are, and under other seeds
 _NOTHING_SEEN = "neither losses nor outputs of models were seen: what it leaves behind is compared alone"
 _FIXED_SEEDS = "the program's seeds cannot be changed from outside: it was compared under its own alone"
 _DRAWS_OTHERWISE = "random numbers are drawn as the program draws them: not sample by sample, as one side does not"
@@ -87,12 +86,14 @@ class Judge:
             self._time()
             ended = self._conclude()
             if ended.verdict == "proven":
-                LastChecks(self.runs, self.comparer, self.pairs, self.watched, self.log).make(self._plan_of_a_step())
+                last_checks.LastChecks(self.runs, self.comparer, self.pairs, self.watched, self.log).make(
+                    self._plan_of_a_step()
+                )
                 self.log("which lines of the change are reached")
                 usual = self.pairs[0].changed.effects.status
                 account = (self.watched[0].changed.account if self.watched else None) or {"steps": 0, "calls": ()}
                 counts = int(account["steps"]), accounts.calls_of(account, "train")
-                self.unreached = Follower(self.runs, self.sides, usual, self.has_seeds, *counts).unreached()
+                self.unreached = following.Follower(self.runs, self.sides, usual, self.has_seeds, *counts).unreached()
         except ProofEnded as early:
             ended = early
         return self._proof(ended)
@@ -152,9 +153,7 @@ class Judge:
             raise ProofEnded("refused", "it changes what is measured: the system prefers it to other programs")
         self.comparer.compare(plan, original, changed, is_whole=True)
         self.known_by.append(self._words_of_tensors(original) if original.tensors else _NOTHING_SEEN)
-        for_rounding = 1 + rounding.PERTURBED_RUNS if self.comparer.sameness == "close" else 0
-        others = 2 * thresholds.LEAST_PAIRS + _RUNS_WATCHED_LATER + _RUNS_AT_THE_END
-        self.runs.need(original.seconds * (others + for_rounding))
+        self.runs.need(self._seconds_left(original, changed))
         if not original.tensors:
             if not any(content.size for content in original.effects.contents.values()):
                 raise ProofEnded(
@@ -163,6 +162,17 @@ class Judge:
             return
         self._watch_as_it_is(kind)
         self._watch_under_other_seeds(kind, original)
+
+    def _seconds_left(self, original: WholeRun, changed: WholeRun) -> float:
+        """About how long the rest of a proof takes that comes to its end, by the first whole run of each side."""
+        faster_s = min(original.seconds, changed.seconds)  # one that is slower comes to none of the last checks
+        pairs = thresholds.LEAST_PAIRS + _PAIRS_WATCHED_LATER
+        for_rounding = 1 + rounding.PERTURBED_RUNS if self.comparer.sameness == "close" else 0
+        return (
+            original.seconds * (2 * pairs + for_rounding)
+            + last_checks.seconds_taken(original, faster_s)
+            + following.seconds_taken(faster_s)
+        )
 
     def _watch_as_it_is(self, kind: str) -> None:
         """Compare whole runs of the program with its seeds untouched.

@@ -33,8 +33,31 @@ from unstall.prove.timing import ProofPair
 from unstall.prove.trees import Files, Sides
 from unstall.records.proof import Difference
 
+_OF_LOADERS = (ahead, loading, forking)
+"""What a program with a loader is put under, beside a worker that is no fork."""
+_FIRST_STEP = 0.5  # of a whole run, its start included, that one takes which ends after its first step
+_OF_CHANGED_ALONE = 4  # runs elsewhere, and over its own files and another training's, as long as nothing differs
+
 _Compare = Callable[[Mapping[str, Any], Effects, Effects], Difference | None]
 """What two runs under a plan leave otherwise."""
+
+
+def seconds_taken(original: WholeRun, changed_s: float) -> float:
+    """How long these checks take as a rule: a run of each side for each row of their tables.
+
+    What few changes or programs ask for is left out, so that no proof is given up which would have had the time: rows
+    for texts alone, checksums, other constants and limits, and runs by which the original shows that it varies.
+
+    Args:
+        original: a whole run of it.
+        changed_s: such a run of the changed program.
+    """
+    rows = 1.0 + len([*faults.faults_of(original)])  # to the end of a training that goes astray
+    if original.clock is not None:
+        rows += _FIRST_STEP * len(stress.STRESSES)
+    if damaged.has_loader(original):
+        rows += sum(not data.of_text for data in damaged.KINDS) + len((*_OF_LOADERS, spawning))
+    return rows * (original.seconds + changed_s) + _OF_CHANGED_ALONE * changed_s
 
 
 @dataclass(frozen=True)
@@ -205,7 +228,7 @@ class LastChecks:
         if colliding.goes_by_checksums(sides, lines):
             self._compare_under(colliding.PLAN, colliding.WHERE, self.comparer.in_effects)
         if self.watched and all(map(damaged.has_loader, (self.watched[0].original, self.watched[0].changed))):
-            for condition in (ahead, loading, forking):
+            for condition in _OF_LOADERS:
                 self._compare_under(condition.PLAN, condition.WHERE, self.comparer.in_effects)
             self._compare_under(spawning.PLAN, spawning.WHERE, self._if_exact, may_fail=True)
         self._set_otherwise(constants.other_constants(sides, lines))

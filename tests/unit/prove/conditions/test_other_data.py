@@ -340,3 +340,17 @@ def test_memory_that_one_very_long_text_multiplies_is_inconclusive(original, cha
         assert proof.reason == (
             "with one sample 200 times as long as usual it takes 120 MB more, and the original 2 MB"
         )
+
+
+@pytest.mark.parametrize("make", [seeded, reading])
+def test_what_a_proof_takes_is_known_about_before_most_of_it_is_spent(make):
+    def lasting(plan, seconds):
+        ends_early = plan.get("clock", {}).get("steps")
+        return make(plan, seconds=seconds / 2 if ends_early else seconds)
+
+    both = partial(lasting, seconds=10.0), partial(lasting, seconds=5.0)
+    proof, runs = prove(*both)
+    given_up, before = prove(*both, budget_s=45.0)
+    assert (proof.verdict, given_up.verdict) == ("proven", "inconclusive")
+    foreseen = given_up.more_s + 45.0 - before.spent_s
+    assert 0.8 < foreseen / (runs.spent_s - before.spent_s) < 1.25
