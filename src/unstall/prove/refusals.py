@@ -76,7 +76,8 @@ def _is_package(folder: Path, sides: Sides) -> bool:
     if init in sides.changed or init.exists():
         return True
     importing = re.compile(rf"^\s*(from|import)\s+{re.escape(folder.name)}\b".encode(), re.MULTILINE)
-    beside = {*folder.parent.glob("*.py"), *(path for path, content in sides.changed.items() if content is not None)}
+    gone = {path for path, content in sides.changed.items() if content is None}
+    beside = {*folder.parent.glob("*.py"), *sides.changed} - gone
     sources = [path for path in beside if path.parent == folder.parent and path.suffix == ".py"]
     return any(importing.search(content_of(sides.changed, path)) for path in sources)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import tempfile
@@ -23,9 +24,12 @@ Files = Mapping[Path, bytes | None]
 
 
 def content_of(files: Files, path: str | Path) -> bytes:
-    """What a side has at a path: its own, or what lies there. Raises OSError."""
-    content = files.get(Path(path))
-    return Path(path).read_bytes() if content is None else content
+    """What a side has at a path: its own, or what lies there. Raises OSError, also where it is to have nothing."""
+    path = Path(path)
+    content = files[path] if path in files else path.read_bytes()
+    if content is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+    return content
 
 
 @dataclass(frozen=True)

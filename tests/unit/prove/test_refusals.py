@@ -77,6 +77,8 @@ def test_a_folder_that_is_imported_by_its_name_hides_nothing(tmp_path, importing
     assert first(Sides({module: None, train: b""}, {module: b"x = 1\n", train: importing.encode()})) is None
     train.write_text(importing)
     assert first(Sides({module: None}, {module: b"x = 1\n"})) is None
+    removed = first(Sides({module: None}, {module: b"x = 1\n", train: None}))
+    assert "hides the module select" in removed.detail, "what is removed imports nothing any more"
     init = tmp_path / "boxes" / "__init__.py"
     train.write_text("")
     assert first(Sides({module: None, init: None}, {module: b"x = 1\n", init: b""})) is None

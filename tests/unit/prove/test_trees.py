@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from unstall.prove.trees import TreeError, against, of_patch
+from unstall.prove.trees import TreeError, against, content_of, of_patch
 
 
 def git(folder, *words):
@@ -31,6 +31,15 @@ def change(folder):
     (folder / "package" / "old.py").unlink()
     (folder / "package" / "new.py").write_text("new = 1\n")
     git(folder, "add", "-A")
+
+
+def test_a_side_has_its_own_content_what_lies_there_or_nothing(tmp_path):
+    path = tmp_path / "train.py"
+    path.write_bytes(b"a = 1\n")
+    assert content_of({path: b"a = 2\n"}, path) == b"a = 2\n"
+    assert content_of({}, str(path)) == b"a = 1\n"
+    with pytest.raises(FileNotFoundError, match=r"train\.py"):
+        content_of({path: None}, path)
 
 
 def test_a_patch_changes_adds_and_removes_files_and_leaves_the_tree_as_it_is(repository, tmp_path):

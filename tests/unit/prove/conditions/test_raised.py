@@ -43,6 +43,14 @@ def test_functions_that_both_have_and_the_change_uses_or_that_it_has_brought_are
     assert let_fail({"fill": 1}) == [("fill", 1, True)]
 
 
+def test_functions_of_a_file_that_the_original_has_not_are_new_ones(tmp_path):
+    filling = tmp_path / "filling.py"
+    filling.write_text("def fill(function, paths):\n    return [*map(function, paths)]\n")
+    sides = Sides({filling: None})
+    found = failing(sides, changed_lines(sides), {CalledFunction(str(filling), "fill", 1): 3})
+    assert [(one.plan["raised"]["name"], one.is_new) for one in found] == [("fill", True)]
+
+
 def test_one_that_is_called_once_or_that_the_change_does_not_use_is_not():
     assert let_fail({"read": 1}) == []
     assert let_fail({"read": 12}, after=BEFORE + "x = 1\n") == []
