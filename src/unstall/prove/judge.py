@@ -22,6 +22,7 @@ from unstall.prove.fewer_samples import FewerSamples, shortened
 from unstall.prove.growth import growing
 from unstall.prove.left_behind import passing_files, saves, scratch
 from unstall.prove.lines import following
+from unstall.prove.lines.sources import Change
 from unstall.prove.runner import WholeRun
 from unstall.prove.runs import (
     ProofEnded,
@@ -76,6 +77,7 @@ class Judge:
 
     def prove(self) -> Proof:
         """Judge the change."""
+        self.change = Change.of(self.sides)
         self.runs = Runs(self.runner, self.sides, self.options.budget_s, self.clock)
         self.comparer = Comparer(self.runs, self.options.allow, self.log)
         self.known_by = self.comparer.known_by
@@ -86,14 +88,13 @@ class Judge:
             self._time()
             ended = self._conclude()
             if ended.verdict == "proven":
-                last_checks.LastChecks(self.runs, self.comparer, self.pairs, self.watched, self.log).make(
-                    self._plan_of_a_step()
-                )
+                last = last_checks.LastChecks(self.runs, self.change, self.comparer, self.pairs, self.watched, self.log)
+                last.make(self._plan_of_a_step())
                 self.log("which lines of the change are reached")
                 usual = self.pairs[0].changed.effects.status
                 account = (self.watched[0].changed.account if self.watched else None) or {"steps": 0, "calls": ()}
                 counts = int(account["steps"]), accounts.calls_of(account, "train")
-                self.unreached = following.Follower(self.runs, self.sides, usual, self.has_seeds, *counts).unreached()
+                self.unreached = following.Follower(self.runs, self.change, usual, self.has_seeds, *counts).unreached()
         except ProofEnded as early:
             ended = early
         return self._proof(ended)

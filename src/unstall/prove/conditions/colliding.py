@@ -7,22 +7,21 @@ In a run of a few hundred samples no two have, in one of a few hundred thousand 
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from unstall.child.trial.colliding import CHECKSUMS
-from unstall.prove.lines.sources import of_change
-from unstall.prove.trees import Sides
+from unstall.prove.lines.sources import Change
 
 PLAN: Mapping[str, Any] = {"colliding": {}}
 WHERE = " where two things have the same checksum"
 
 
-def goes_by_checksums(sides: Sides, lines: Mapping[str, Sequence[int]]) -> bool:
-    """Whether a changed line names a function that makes one. ``lines``: the changed lines of each file."""
+def goes_by_checksums(change: Change) -> bool:
+    """Whether a changed line names a function that makes one."""
     return any(
         node.lineno in source.lines and _name(node) in CHECKSUMS
-        for source in of_change(sides, lines)
+        for source in change.sources
         for node in ast.walk(source.after)
         if isinstance(node, (ast.Name, ast.Attribute))
     )

@@ -6,23 +6,24 @@ A run has one value of each. A short cut that is right for that one alone is wro
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from unstall.prove import thresholds
 from unstall.prove.conditions.other_sides import OtherSides, with_numbers
-from unstall.prove.lines.sources import of_change
+from unstall.prove.lines.sources import Change
+from unstall.prove.lines.syntax import assigned
 from unstall.prove.trees import Sides, content_of
 
 
-def other_constants(sides: Sides, lines: Mapping[str, Sequence[int]]) -> OtherSides | None:
+def other_constants(change: Change) -> OtherSides | None:
     """Both sides with each number smaller that a file of the change names in capitals and asks for; None without any.
 
-    Only those that both have alike. ``lines``: the changed lines of each file.
+    Only those that both have alike.
     """
-    original, changed = dict(sides.original), dict(sides.changed)
+    original, changed = dict(change.sides.original), dict(change.sides.changed)
     names: set[str] = set()
-    for source in of_change(sides, lines):
+    for source in change.sources:
         before, after = (dict(_constants(tree)) for tree in (source.before, source.after))
         asked = {node.id for node in ast.walk(source.before) if isinstance(node, ast.Name) and _is_load(node)}
         alike = {name for name in asked & before.keys() & after.keys() if _value(before[name]) == _value(after[name])}
@@ -32,19 +33,15 @@ def other_constants(sides: Sides, lines: Mapping[str, Sequence[int]]) -> OtherSi
                 smaller = {numbers[name]: _value(numbers[name]) * float(thresholds.CONSTANT) for name in alike}
                 files[Path(source.path)] = with_numbers(content_of(files, source.path), smaller)
     where = f" with {', '.join(sorted(names))} {thresholds.CONSTANT:.2g} times as large"
-    return OtherSides(Sides(original, changed, sides.label), where) if names else None
+    return OtherSides(Sides(original, changed, change.sides.label), where) if names else None
 
 
 def _constants(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
     """Names in capitals to which the module gives a number with a point, each with that."""
     for node in tree.body:
-        if not isinstance(node, ast.Assign) or len(node.targets) != 1:
+        if not isinstance(node, ast.Assign) or len(node.targets) > 1:
             continue
-        target, value = node.targets[0], node.value
-        pairs = [(target, value)]
-        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
-            pairs = [*zip(target.elts, value.elts)]
-        for name, number in pairs:
+        for name, number in assigned(node):
             if isinstance(name, ast.Name) and name.id.isupper() and _value(number):
                 yield name.id, number
 

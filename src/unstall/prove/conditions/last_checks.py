@@ -26,7 +26,7 @@ from unstall.prove.conditions import (
 )
 from unstall.prove.conditions.other_sides import OtherSides
 from unstall.prove.left_behind.effects import Effects, EffectsComparison
-from unstall.prove.lines.reached import changed_lines
+from unstall.prove.lines.sources import Change
 from unstall.prove.runner import WholeRun
 from unstall.prove.runs import OriginalFailed, ProofEnded, Runs, UnstallFailed, reseeded
 from unstall.prove.timing import ProofPair
@@ -65,6 +65,7 @@ class LastChecks:
     """Of one proof."""
 
     runs: Runs
+    change: Change
     comparer: Comparer
     pairs: Sequence[ProofPair]
     """Whole runs that nothing watched."""
@@ -223,16 +224,14 @@ class LastChecks:
 
     def _meet(self) -> None:
         """Compare what both do in circumstances that this program does not meet, and others of its kind do."""
-        sides = self.runs.sides
-        lines = changed_lines(sides)
-        if colliding.goes_by_checksums(sides, lines):
+        if colliding.goes_by_checksums(self.change):
             self._compare_under(colliding.PLAN, colliding.WHERE, self.comparer.in_effects)
         if self.watched and all(map(damaged.has_loader, (self.watched[0].original, self.watched[0].changed))):
             for condition in _OF_LOADERS:
                 self._compare_under(condition.PLAN, condition.WHERE, self.comparer.in_effects)
             self._compare_under(spawning.PLAN, spawning.WHERE, self._if_exact, may_fail=True)
-        self._set_otherwise(constants.other_constants(sides, lines))
-        self._set_otherwise(limits.smaller_limits(sides, lines), may_fail=True)
+        self._set_otherwise(constants.other_constants(self.change))
+        self._set_otherwise(limits.smaller_limits(self.change), may_fail=True)
 
     def _set_otherwise(self, others: OtherSides | None, *, may_fail: bool = False) -> None:
         """Compare what both do with other numbers in their files, if there are any."""

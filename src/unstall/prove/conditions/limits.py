@@ -9,12 +9,13 @@ from __future__ import annotations
 import ast
 import math
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from unstall.prove import thresholds
 from unstall.prove.conditions.other_sides import OtherSides, with_numbers
-from unstall.prove.lines.sources import ChangedSource, called, of_change
+from unstall.prove.lines.sources import Change, ChangedSource
+from unstall.prove.lines.syntax import called
 from unstall.prove.trees import Sides, content_of
 
 _BOUNDED = frozenset({"deque", "head", "islice", "min", "nlargest", "nsmallest"})
@@ -24,16 +25,13 @@ _IN_NAMES = ("max", "most", "limit", "cap")
 _ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
 
-def smaller_limits(sides: Sides, lines: Mapping[str, Sequence[int]]) -> OtherSides | None:
-    """The original as it is, and the change with its new limits as large as their square roots; None without any.
-
-    ``lines``: the changed lines of each file.
-    """
+def smaller_limits(change: Change) -> OtherSides | None:
+    """The original as it is, and the change with its new limits as large as their square roots; None without any."""
+    sides = change.sides
     changed = dict(sides.changed)
     told: list[str] = []
-    sources = [*of_change(sides, lines)]
-    more = _counts(source.after for source in sources) - _counts(source.before for source in sources)
-    for source in sources:
+    more = _counts(source.after for source in change.sources) - _counts(source.before for source in change.sources)
+    for source in change.sources:
         found = dict(_limits(source, more.keys()))
         if found:
             smaller = {node: math.isqrt(number) for node, number in found.items()}

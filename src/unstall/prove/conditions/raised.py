@@ -7,14 +7,16 @@ called by threads now, an error has another way to take. And of functions that t
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from unstall.prove import thresholds
 from unstall.prove.lines.calls import Calls
+from unstall.prove.lines.sources import Change, parsed
+from unstall.prove.lines.syntax import FUNCTIONS
 from unstall.prove.runner import WholeRun
-from unstall.prove.trees import Files, Sides, content_of
+from unstall.prove.trees import Files
 
 _CALL = 2  # the first may be a try, or one for all
 _LAST_WORDS = frozenset(("__del__", "__exit__", "__aexit__"))
@@ -31,19 +33,17 @@ class Failing(NamedTuple):
     """Whether the change has brought it."""
 
 
-def failing(sides: Sides, lines: Mapping[str, Sequence[int]], calls: Calls) -> Iterator[Failing]:
+def failing(change: Change, calls: Calls) -> Iterator[Failing]:
     """Functions that both sides have and the change uses, and functions of the change, the ones that are called most
     often first.
 
-    Args:
-        sides: of the proof.
-        lines: the changed lines of each file.
-        calls: how often each function of the changed program was called in a run.
+    ``calls``: how often each function of the changed program was called in a run.
     """
-    used = {name for path, changed in lines.items() for name in _used(_source(sides.changed, path), frozenset(changed))}
+    changed = ((_tree(change.sides.changed, path), frozenset(lines)) for path, lines in change.lines.items())
+    used = {name for tree, lines in changed for name in _used(tree, lines)}
     before, after = (
-        {path: _defined(_source(files, path)) for path in {function.path for function in calls}}
-        for files in (sides.original, sides.changed)
+        {path: _defined(_tree(files, path)) for path in {function.path for function in calls}}
+        for files in (change.sides.original, change.sides.changed)
     )
     ordered = sorted(((count, function) for function, count in calls.items()), reverse=True)
     both = [each for each in ordered if each[0] >= _CALL and each[1].name in used & before[each[1].path]]
@@ -62,12 +62,9 @@ def untold(run: WholeRun) -> str | None:
     return "it ends with exit code 0" if run.raised and not run.effects.status else None
 
 
-def _source(files: Files, path: str) -> ast.AST:
-    """A file of a side; empty where there is none that can be read."""
-    try:
-        return ast.parse(content_of(files, path))
-    except (OSError, SyntaxError, ValueError, RecursionError):
-        return ast.Module([], [])
+def _tree(files: Files, path: str) -> ast.Module:
+    """A file of a side, the change's or not; empty where it has none that can be read."""
+    return parsed(files, path) or ast.Module([], [])
 
 
 def _used(tree: ast.AST, lines: frozenset[int]) -> Iterator[str]:
@@ -83,4 +80,4 @@ def _used(tree: ast.AST, lines: frozenset[int]) -> Iterator[str]:
 
 
 def _defined(tree: ast.AST) -> frozenset[str]:
-    return frozenset(node.name for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)))
+    return frozenset(node.name for node in ast.walk(tree) if isinstance(node, FUNCTIONS))

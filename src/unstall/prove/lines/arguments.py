@@ -7,20 +7,15 @@ model is given; in a run in which neither happens, nothing shows.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 
-from unstall.prove.lines.sources import FUNCTIONS, of_change
-from unstall.prove.trees import Sides
-
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
+from unstall.prove.lines.sources import Change
+from unstall.prove.lines.syntax import FUNCTIONS, Function
 
 
-def first(sides: Sides, lines: Mapping[str, Sequence[int]]) -> str | None:
-    """In words, the first of them; None where there is none.
-
-    ``lines``: the changed lines of each file.
-    """
-    for source in of_change(sides, lines):
+def first(change: Change) -> str | None:
+    """In words, the first of them; None where there is none."""
+    for source in change.sources:
         before = dict(_functions(source.before))
         for name, function in _functions(source.after):
             last = function.end_lineno or function.lineno
@@ -32,7 +27,7 @@ def first(sides: Sides, lines: Mapping[str, Sequence[int]]) -> str | None:
     return None
 
 
-def _functions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, _Function]]:
+def _functions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, Function]]:
     """(qualified name, function), the functions within others too."""
     for node in ast.iter_child_nodes(tree):
         inner = prefix
@@ -43,12 +38,12 @@ def _functions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, _Function
         yield from _functions(node, inner)
 
 
-def _named(function: _Function) -> set[str]:
+def _named(function: Function) -> set[str]:
     arguments = function.args
     return {each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
 
 
-def _used(function: _Function) -> set[str]:
+def _used(function: Function) -> set[str]:
     """Its arguments that its body looks at; those without a body of its own, none."""
     names = {node.id for statement in function.body for node in ast.walk(statement) if isinstance(node, ast.Name)}
     return names & _named(function)

@@ -12,12 +12,11 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 
 from unstall.prove.lines.reached import LoopLines
-from unstall.prove.lines.sources import FUNCTIONS, called, of_change, reachable
-from unstall.prove.trees import Sides
+from unstall.prove.lines.sources import Change
+from unstall.prove.lines.syntax import FUNCTIONS, LOOPS, called, reachable, words
 
 _LEAVES = (ast.Break, ast.Continue, ast.Return, ast.Raise)
-_LOOPS = (ast.For, ast.While, ast.AsyncFor)
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+_SCOPES = (*FUNCTIONS, ast.Lambda, ast.ClassDef)
 _CONDITIONS = (ast.If, ast.IfExp, ast.While)
 _SIMPLE = (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign)
 _YIELDS = (ast.Yield, ast.YieldFrom)
@@ -35,8 +34,7 @@ _Lines = frozenset[tuple[str, int]]
 
 
 def first(
-    sides: Sides,
-    lines: Mapping[str, Sequence[int]],
+    change: Change,
     reached: frozenset[tuple[str, int]],
     loop_lines: LoopLines,
     *,
@@ -45,14 +43,13 @@ def first(
     """In words, the first of them; None where there is none.
 
     Args:
-        sides: of the proof.
-        lines: the changed lines of each file.
+        change: of the proof.
         reached: (file, line) of those that a run has reached.
         loop_lines: where training steps and evaluations come from.
         steps_always: whether there are as many steps as calls of models in training.
     """
     in_loops = loop_lines.steps | loop_lines.evaluations
-    for source in of_change(sides, lines):
+    for source in change.sources:
         path, tree, changed = source.path, source.after, source.lines
         known = _conditions(source.before)
         for statement, loops in sorted(_leaving(tree, known), key=lambda found: found[0].lineno):
@@ -60,21 +57,21 @@ def first(
             if is_missed and any(_holds(loop, path, in_loops) for loop in loops):
                 trains = any(_holds(loop, path, loop_lines.steps) for loop in loops)
                 end = "the training would end or leave steps out" if trains else "an evaluation would leave some out"
-                return f"no run reached {source.place(statement.lineno)} ({_words(statement)}), where {end}"
+                return f"no run reached {source.place(statement.lineno)} ({words(statement)}), where {end}"
         for what, of in (("the training", loop_lines.steps), ("an evaluation", loop_lines.evaluations)):
             for head in [*_heads(tree, known, path, of), *_heads_elsewhere(tree, known, path, of, reached)]:
                 if head.lineno in changed:
-                    return f"no run ended {what} sooner, which {source.place(head.lineno)} ({_words(head)}) may do"
+                    return f"no run ended {what} sooner, which {source.place(head.lineno)} ({words(head)}) may do"
         for guard in _guards(tree, known, path, loop_lines.steps) if steps_always else ():
             if guard.lineno in changed:
-                return f"no run left a step out, which {source.place(guard.lineno)} ({_words(guard)}) may do"
+                return f"no run left a step out, which {source.place(guard.lineno)} ({words(guard)}) may do"
     return None
 
 
 def _heads(tree: ast.AST, known: frozenset[str], path: str, in_loops: _Lines) -> Iterator[ast.stmt]:
     """Loops that go on as long as a new condition holds."""
     for loop in ast.walk(tree):
-        if not (isinstance(loop, _LOOPS) and _holds(loop, path, in_loops)):
+        if not (isinstance(loop, LOOPS) and _holds(loop, path, in_loops)):
             continue
         if isinstance(loop, ast.While):
             condition: ast.expr | None = None if isinstance(loop.test, ast.Constant) else loop.test
@@ -92,7 +89,7 @@ def _heads_elsewhere(
     A queue that is worked off ends for one reason, and does so in each run.
     """
     functions = _functions_of(tree)
-    loops = [node for node in ast.walk(tree) if isinstance(node, _LOOPS) and _holds(node, path, in_loops)]
+    loops = [node for node in ast.walk(tree) if isinstance(node, LOOPS) and _holds(node, path, in_loops)]
     heads = [loop.test if isinstance(loop, ast.While) else loop.iter for loop in loops]
     named = {name for head in heads for name in _names(head)}
     for name in sorted(reachable(named, functions, _names)):
@@ -196,7 +193,7 @@ def _guards(tree: ast.AST, known: frozenset[str], path: str, step_lines: _Lines)
     within a statement.
     """
     functions = _functions_of(tree)
-    loops = [node for node in ast.walk(tree) if isinstance(node, _LOOPS) and _holds(node, path, step_lines)]
+    loops = [node for node in ast.walk(tree) if isinstance(node, LOOPS) and _holds(node, path, step_lines)]
     inside = reachable(
         {name for loop in loops for statement in loop.body for name in _names(statement)}, functions, _names
     )
@@ -217,14 +214,10 @@ def _guards(tree: ast.AST, known: frozenset[str], path: str, step_lines: _Lines)
 def _chooses(statement: ast.stmt) -> bool:
     """Whether a condition within a statement says what it calls: ``ok and step()``, ``(step if ok else skip)()``."""
     choices = [node for node in ast.walk(statement) if isinstance(node, (ast.BoolOp, ast.IfExp))]
-    called = [node.func for node in ast.walk(statement) if isinstance(node, ast.Call)]
+    functions = [node.func for node in ast.walk(statement) if isinstance(node, ast.Call)]
     return any(isinstance(below, ast.Call) for choice in choices for below in ast.walk(choice)) or any(
-        below in choices for function in called for below in ast.walk(function)
+        below in choices for function in functions for below in ast.walk(function)
     )
-
-
-def _words(node: ast.AST) -> str:
-    return ast.unparse(node).splitlines()[0].removesuffix(":")[:40]
 
 
 def _leaving(tree: ast.AST, known: frozenset[str]) -> Iterator[tuple[ast.stmt, list[ast.stmt]]]:
@@ -233,9 +226,9 @@ def _leaving(tree: ast.AST, known: frozenset[str]) -> Iterator[tuple[ast.stmt, l
     def walk(node: ast.AST, loops: list[ast.stmt], is_new: bool) -> Iterator[tuple[ast.stmt, list[ast.stmt]]]:
         if isinstance(node, ast.stmt) and is_new and loops and _leaves(node):
             yield node, loops
-        if isinstance(node, _FUNCTIONS):
+        if isinstance(node, _SCOPES):
             loops = []
-        elif isinstance(node, _LOOPS):
+        elif isinstance(node, LOOPS):
             loops = [*loops, node]
         elif isinstance(node, ast.If):
             is_new = is_new or ast.unparse(node.test) not in known
@@ -274,6 +267,6 @@ def _conditions(tree: ast.AST) -> frozenset[str]:
 
 def _holds(statement: ast.stmt, path: str, lines: _Lines) -> bool:
     """Whether these are within a statement; of a loop, in its body."""
-    first = statement.body[0].lineno if isinstance(statement, _LOOPS) else statement.lineno
+    first = statement.body[0].lineno if isinstance(statement, LOOPS) else statement.lineno
     last = statement.end_lineno or statement.lineno
     return any(file == path and first <= line <= last for file, line in lines)

@@ -24,12 +24,10 @@ from unstall.prove.lines import (
     results,
     volume,
 )
+from unstall.prove.lines.sources import Change
 from unstall.prove.runner import WholeRun
 from unstall.prove.runs import ProofEnded, Runs, other_seeds, reseeded
-from unstall.prove.trees import Sides
 from unstall.records.proof import Difference
-
-Lines = Mapping[str, Sequence[int]]
 
 _USUAL_RUNS = 2  # of the changed program: under its own seeds, and under others; more where these leave a doubt
 
@@ -44,7 +42,7 @@ class Follower:
     """Of one proof."""
 
     runs: Runs
-    sides: Sides
+    change: Change
     status: int
     """The exit code with which the changed program ends usually."""
     has_seeds: bool
@@ -56,12 +54,11 @@ class Follower:
 
     def unreached(self) -> list[str]:
         """Changed lines that no run reached. Raises ProofEnded where there is doubt."""
-        unreached = [*reached.compiled(self.sides)]
-        lines = reached.changed_lines(self.sides)
-        if not lines:
+        unreached = [*reached.compiled(self.change.sides)]
+        if not self.change.lines:
             return unreached
-        own = self._follow(lines, None)
-        others = list(self._under_others(lines, own))
+        own = self._follow(None)
+        others = list(self._under_others(own))
         place = reached.only_here(own.reached, [other.reached for other in others])
         if place is not None:
             raise ProofEnded("inconclusive", reached.in_words(place, len(others)))
@@ -69,10 +66,10 @@ class Follower:
             self._refuse_more_and_more([own, *others])
         self._refuse_results_known(own, others)
         places = own.reached.union(*(other.reached for other in others))
-        self._refuse_what_never_came(lines, places, own)
-        self._refuse_errors_untold(lines, own)
-        self._refuse_other_results(lines)
-        return [*unreached, *reached.never(self.sides, lines, places)]
+        self._refuse_what_never_came(places, own)
+        self._refuse_errors_untold(own)
+        self._refuse_other_results()
+        return [*unreached, *reached.never(self.change, places)]
 
     def _refuse_more_and_more(self, runs: Sequence[WholeRun]) -> None:
         """Raise ProofEnded where a function is called more and more often, or an operator takes more and more.
@@ -107,59 +104,59 @@ class Follower:
         if dependence is not None:
             raise ProofEnded("inconclusive", calls.in_words(dependence, len(others)))
 
-    def _refuse_what_never_came(self, lines: Lines, places: frozenset[reached.Place], own: WholeRun) -> None:
+    def _refuse_what_never_came(self, places: frozenset[reached.Place], own: WholeRun) -> None:
         """Raise ProofEnded where the change itself shows what it would do where no run came: hide an error, say."""
         lines_reached = frozenset((place.path, place.line) for place in places if place.offset >= 0)
-        early = early_ends.first(
-            self.sides, lines, lines_reached, own.loop_lines, steps_always=self.steps == self.training_calls
-        )
-        hidden = hidden_errors.first(self.sides, lines, lines_reached)
-        read = (look.first(self.sides, lines) for look in (arguments, options, kept, open_files))
+        always = self.steps == self.training_calls
+        early = early_ends.first(self.change, lines_reached, own.loop_lines, steps_always=always)
+        hidden = hidden_errors.first(self.change, lines_reached)
+        read = (look.first(self.change) for look in (arguments, options, kept, open_files))
         for reason in (early, hidden, *read):
             if reason is not None:
                 raise ProofEnded("inconclusive", reason)
 
-    def _refuse_errors_untold(self, lines: Lines, own: WholeRun) -> None:
+    def _refuse_errors_untold(self, own: WholeRun) -> None:
         """Raise ProofEnded where an error in a function ends the original, and not the changed program."""
-        for one in raised.failing(self.sides, lines, own.calls):
-            original = None if one.is_new else self.runs.may_fail(self.sides.original, one.plan)
+        for one in raised.failing(self.change, own.calls):
+            original = None if one.is_new else self.runs.may_fail(self.change.sides.original, one.plan)
             if original and (original.timed_out or not (original.raised and original.effects.status)):
                 continue
-            untold = raised.untold(self.runs.may_fail(self.sides.changed, one.plan))
+            untold = raised.untold(self.runs.may_fail(self.change.sides.changed, one.plan))
             if untold and original is None:
                 raise ProofEnded("inconclusive", f"{untold}{one.where}: the error is told to nobody")
             if untold and original:
                 ended = Difference(kind="effects", place="end of the run", detail=untold)
                 raise ProofEnded("different", f"it does not do the same{one.where}: {ended}", first_difference=ended)
 
-    def _refuse_other_results(self, lines: Lines) -> None:
+    def _refuse_other_results(self) -> None:
         """Raise ProofEnded where a function keeps its name, arguments and words, and gives something else."""
-        plan = results.plan_of(self.sides, lines)
+        plan = results.plan_of(self.change)
         if not plan:
             return
         own, others = (self.runs.original({**plan, **reseeded(shift)}).results for shift in (None, other_seeds()))
-        changed = self.runs.run(self.sides.changed, plan, self.runs.remaining()).results
+        changed = self.runs.run(self.change.sides.changed, plan, self.runs.remaining()).results
         other = results.first_other(own, others, changed)
         if other is not None:
             raise ProofEnded("inconclusive", other)
 
-    def _under_others(self, lines: Lines, own: WholeRun) -> Iterator[WholeRun]:
+    def _under_others(self, own: WholeRun) -> Iterator[WholeRun]:
         """Runs under other seeds: more and more of them, as long as the program's own are told from all."""
         others: list[WholeRun] = []
         while self.has_seeds and len(others) < thresholds.MOST_OTHER_SEEDS:
-            others.append(self._follow(lines, other_seeds()))
+            others.append(self._follow(other_seeds()))
             yield others[-1]
             is_distinct = reached.only_here(own.reached, [other.reached for other in others]) is not None
             if not (is_distinct or calls.seed_dependent(own.calls, [other.calls for other in others])):
                 return
 
-    def _plan(self, lines: Lines) -> dict[str, Any]:
-        """Of a run whose lines are followed, and whose calls and operators are counted."""
+    def _plan(self, lines: Mapping[str, Sequence[int]]) -> dict[str, Any]:
+        """Of a run in which these lines of files are followed, and calls and operators are counted."""
         return {"reached": {"files": lines}, "volume": {"steps": self.steps}}
 
-    def _follow(self, lines: Lines, shift: int | None) -> WholeRun:
-        """A run of the changed program whose lines are followed."""
-        run = self.runs.run(self.sides.changed, {**self._plan(lines), **reseeded(shift)}, self.runs.remaining())
+    def _follow(self, shift: int | None) -> WholeRun:
+        """A run of the changed program whose changed lines are followed."""
+        plan = {**self._plan(self.change.lines), **reseeded(shift)}
+        run = self.runs.run(self.change.sides.changed, plan, self.runs.remaining())
         if run.effects.status != self.status:
             status = f"exit code {run.effects.status} where its lines are followed, not {self.status}"
             raise ProofEnded("inconclusive", f"it ends with {status}")

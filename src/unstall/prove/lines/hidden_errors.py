@@ -7,34 +7,29 @@ be read, nothing shows. A handler that the original has in the same words is non
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 
-from unstall.prove.lines.sources import FUNCTIONS, called, of_change
-from unstall.prove.trees import Sides
+from unstall.prove.lines.sources import Change
+from unstall.prove.lines.syntax import FUNCTIONS, LOOPS, called, words
 
 _FOR_OTHER_VERSIONS = frozenset(("ImportError", "ModuleNotFoundError", "AttributeError", "StopIteration"))
 """What is caught where something is not there, which no run on this machine need show."""
-_LOOPS = (ast.For, ast.While, ast.AsyncFor)
 _EXITS = ("__exit__", "__aexit__")
 
 
-def first(sides: Sides, lines: Mapping[str, Sequence[int]], reached: frozenset[tuple[str, int]]) -> str | None:
+def first(change: Change, reached: frozenset[tuple[str, int]]) -> str | None:
     """In words, the first of them; None where there is none.
 
-    Args:
-        sides: of the proof.
-        lines: the changed lines of each file.
-        reached: (file, line) of those that a run has reached.
+    ``reached``: (file, line) of those that a run has reached.
     """
-    for source in of_change(sides, lines):
+    for source in change.sources:
         known = {ast.unparse(handler) for handler in _hiding(source.before)}
         for handler in sorted(_hiding(source.after), key=lambda node: node.lineno):
             is_missed = not isinstance(handler, ast.ExceptHandler) or (
                 (source.path, handler.body[0].lineno) not in reached or _is_mixed(handler)
             )
             if handler.lineno in source.lines and is_missed and ast.unparse(handler) not in known:
-                words = ast.unparse(handler).splitlines()[0].removesuffix(":")[:40]
-                return f"no run had an error that {source.place(handler.lineno)} ({words}) would hide"
+                return f"no run had an error that {source.place(handler.lineno)} ({words(handler)}) would hide"
     return None
 
 
@@ -63,7 +58,7 @@ def _is_mixed(handler: ast.ExceptHandler) -> bool:
 def _leaving(statement: ast.stmt) -> Iterator[ast.stmt]:
     """What leaves a ``finally``, and drops the error that has led there."""
     nodes = [statement, *_own(statement)]
-    in_loops = {id(below) for node in nodes if isinstance(node, _LOOPS) for below in ast.walk(node)}
+    in_loops = {id(below) for node in nodes if isinstance(node, LOOPS) for below in ast.walk(node)}
     for node in nodes:
         if isinstance(node, ast.Return) or (isinstance(node, (ast.Break, ast.Continue)) and id(node) not in in_loops):
             yield node

@@ -9,13 +9,12 @@ in which none of these comes up does the same.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from unstall.prove.lines.sources import FUNCTIONS, ChangedSource, called, of_change
-from unstall.prove.trees import Sides
+from unstall.prove.lines.sources import Change, ChangedSource
+from unstall.prove.lines.syntax import FUNCTIONS, Function, called
 
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
 _DISPLAYS = (ast.Dict, ast.DictComp)
 _MAKERS = frozenset(("dict", "defaultdict", "OrderedDict", "WeakValueDictionary"))
 
@@ -38,7 +37,7 @@ class _Store(NamedTuple):
 class _Place(NamedTuple):
     """A function of the file, and the class whose method it is."""
 
-    function: _Function
+    function: Function
     owner: ast.ClassDef | None
 
     @property
@@ -56,12 +55,9 @@ class _Place(NamedTuple):
         return first[0].arg if self.owner is not None and first else ""
 
 
-def first(sides: Sides, lines: Mapping[str, Sequence[int]]) -> str | None:
-    """In words, the first of them; None where there is none.
-
-    ``lines``: the changed lines of each file.
-    """
-    for source in of_change(sides, lines):
+def first(change: Change) -> str | None:
+    """In words, the first of them; None where there is none."""
+    for source in change.sources:
         new = {*_holders(source.after)} - {*_holders(source.before)}
         for place in _places(source.after) if new else ():
             found = _in_function(source, place, new)
@@ -191,7 +187,7 @@ def _name_of(holder: ast.expr, place: _Place) -> str:
     return f"{owner.name}.{holder.attr}" if is_class else ""
 
 
-def _stores(function: _Function) -> Iterator[_Store]:
+def _stores(function: Function) -> Iterator[_Store]:
     """All that the function puts under a key."""
     for node in ast.walk(function):
         if isinstance(node, ast.Assign):
@@ -203,7 +199,7 @@ def _stores(function: _Function) -> Iterator[_Store]:
             yield from [_Store(node.func.value, *node.args)] if is_default else []
 
 
-def _recalled(function: _Function, values: _Values) -> Iterator[str]:
+def _recalled(function: Function, values: _Values) -> Iterator[str]:
     """What the function gives back something of: what it puts there is kept for later calls."""
     for node in ast.walk(function):
         if isinstance(node, ast.Return) and node.value is not None:
@@ -215,7 +211,7 @@ def _recalled(function: _Function, values: _Values) -> Iterator[str]:
                         yield ast.unparse(below.func.value)
 
 
-def _values(function: _Function) -> _Values:
+def _values(function: Function) -> _Values:
     """What each local name is made of, and what is put into it."""
     values: _Values = {}
     for node in ast.walk(function):

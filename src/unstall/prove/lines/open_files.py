@@ -7,22 +7,19 @@ of it. A file that each process opens for itself, when it first needs it, is non
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
-from unstall.prove.lines.sources import FUNCTIONS, called, of_change, reachable
-from unstall.prove.trees import Sides
+from unstall.prove.lines.sources import Change
+from unstall.prove.lines.syntax import FUNCTIONS, Function, called, reachable
 
 _OPENS = frozenset(("open", "TemporaryFile", "NamedTemporaryFile", "SpooledTemporaryFile", "ZipFile", "TarFile"))
 _MOVES = frozenset(("seek", "read", "readline", "readlines", "readinto", "extractfile", "write"))
 _GIVES_ITEMS = frozenset(("__getitem__", "__getitems__"))
 
 
-def first(sides: Sides, lines: Mapping[str, Sequence[int]]) -> str | None:
-    """In words, the first of them; None where there is none.
-
-    ``lines``: the changed lines of each file.
-    """
-    for source in of_change(sides, lines):
+def first(change: Change) -> str | None:
+    """In words, the first of them; None where there is none."""
+    for source in change.sources:
         known = {(owner.name, name) for owner in _datasets(source.before) for name, _ in _opened(owner)}
         for owner in _datasets(source.after):
             for name, line in _opened(owner):
@@ -41,7 +38,7 @@ def _datasets(tree: ast.Module) -> Iterator[ast.ClassDef]:
             yield node
 
 
-def _methods(owner: ast.ClassDef) -> dict[str, ast.FunctionDef | ast.AsyncFunctionDef]:
+def _methods(owner: ast.ClassDef) -> dict[str, Function]:
     return {node.name: node for node in owner.body if isinstance(node, FUNCTIONS)}
 
 

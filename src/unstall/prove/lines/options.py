@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
-from unstall.prove.lines.sources import ChangedSource, called, of_change
-from unstall.prove.trees import Sides
+from unstall.prove.lines.sources import Change, ChangedSource
+from unstall.prove.lines.syntax import called
 
 _PARAMETERS = ("option", "argument")
 """What click declares as parameters of the decorated function; argparse and absl give attributes."""
@@ -20,13 +20,9 @@ _Reading = tuple[type[ast.AST], str]
 """An attribute or a name that is asked for."""
 
 
-def first(sides: Sides, lines: Mapping[str, Sequence[int]]) -> str | None:
-    """In words, the first of them that both sides take; None where there is none.
-
-    ``lines``: the changed lines of each file.
-    """
-    sources = list(of_change(sides, lines))
-    named = _first_option(sources) or _first_unmentioned(sources)
+def first(change: Change) -> str | None:
+    """In words, the first of them that both sides take; None where there is none."""
+    named = _first_option(change.sources) or _first_unmentioned(change.sources)
     return f"it no longer looks at {named}: with another it does the same" if named else None
 
 

@@ -8,14 +8,14 @@ data), so it must be reached under the program's own seeds and under none of sev
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from difflib import SequenceMatcher
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from types import CodeType
 from typing import NamedTuple
 
 from unstall.child.trial import reached as child
+from unstall.prove.lines.sources import Change
 from unstall.prove.trees import Sides
 
 _MACHINE_CODE = (".so", ".pyd", ".dll", ".dylib")
@@ -71,20 +71,6 @@ def loop_lines_in(path: Path) -> LoopLines:
         return LoopLines()
 
 
-def changed_lines(sides: Sides) -> dict[str, list[int]]:
-    """Path of each source file → the lines in it that the change has brought."""
-    lines_by_path = {}
-    for path, before, after in sides.differing:
-        if after is None or path.suffix not in (".py", ".pyw"):
-            continue
-        old, new = ((content or b"").splitlines() for content in (before, after))
-        blocks = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
-        lines = [line + 1 for tag, _, _, first, end in blocks if tag != "equal" for line in range(first, end)]
-        if lines:
-            lines_by_path[str(path)] = lines
-    return lines_by_path
-
-
 def compiled(sides: Sides) -> Iterator[str]:
     """``fast.so (compiled)`` for each library of machine code that the change brings: nobody can follow it."""
     for path, _, after in sides.differing:
@@ -115,11 +101,11 @@ def in_words(differing: tuple[Place, bool], others: int) -> str:
     )
 
 
-def never(sides: Sides, lines: Mapping[str, Sequence[int]], reached: frozenset[Place]) -> Iterator[str]:
+def never(change: Change, reached: frozenset[Place]) -> Iterator[str]:
     """``data.py:41-43`` for each block of changed lines that hold code, none of which was reached."""
     reached_lines = {(place.path, place.line) for place in reached if place.offset >= 0}
-    for path, changed in lines.items():
-        with_code = _with_code(sides.changed.get(Path(path)), path)
+    for path, changed in change.lines.items():
+        with_code = _with_code(change.sides.changed.get(Path(path)), path)
         missed = [line for line in changed if line in with_code and (path, line) not in reached_lines]
         for _, block in groupby(enumerate(missed), lambda pair: pair[1] - pair[0]):
             numbers = [line for _, line in block]

@@ -9,14 +9,14 @@ from __future__ import annotations
 import ast
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from unstall.child.trial.results import OVERWRITTEN, REARRANGED
 from unstall.prove import thresholds
-from unstall.prove.lines.sources import FUNCTIONS, ChangedSource, of_change
-from unstall.prove.trees import Sides
+from unstall.prove.lines.sources import Change, ChangedSource
+from unstall.prove.lines.syntax import FUNCTIONS, Function
 
 Results = Mapping[tuple[str, str, str], Any]
 """(path, name of the function, digest of its arguments) → what it gave."""
@@ -30,12 +30,9 @@ def found_in(path: Path) -> Results:
         return {}
 
 
-def plan_of(sides: Sides, lines: Mapping[str, Sequence[int]]) -> dict[str, Any]:
-    """Of a run in which they are looked at; empty where there are none.
-
-    ``lines``: the changed lines of each file.
-    """
-    functions = {source.path: names for source in of_change(sides, lines) if (names := [*_promised(source)])}
+def plan_of(change: Change) -> dict[str, Any]:
+    """Of a run in which they are looked at; empty where there are none."""
+    functions = {source.path: names for source in change.sources if (names := [*_promised(source)])}
     return {"results": {"functions": functions}} if functions else {}
 
 
@@ -84,5 +81,5 @@ def _promised(source: ChangedSource) -> Iterator[str]:
                 yield node.name
 
 
-def _promise(function: ast.FunctionDef | ast.AsyncFunctionDef) -> tuple[str, str | None]:
+def _promise(function: Function) -> tuple[str, str | None]:
     return ast.dump(function.args), ast.get_docstring(function)

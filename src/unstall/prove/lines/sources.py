@@ -1,15 +1,17 @@
-"""The changed files of a program as Python, as they were and as they are, and what calls what in them."""
+"""The change as Python: the sources in which the sides differ, as they were and as they are, and the lines of it."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
 from pathlib import Path
 from typing import NamedTuple
 
-from unstall.prove.trees import Sides, content_of
+from unstall.prove.trees import Files, Sides, content_of
 
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_SUFFIXES = (".py", ".pyw")
 
 
 class ChangedSource(NamedTuple):
@@ -27,38 +29,55 @@ class ChangedSource(NamedTuple):
         return f"{Path(self.path).name}:{line}"
 
 
-def of_change(sides: Sides, lines: Mapping[str, Sequence[int]]) -> Iterator[ChangedSource]:
-    """All that both sides' Python can be read of.
+@dataclass(frozen=True)
+class Change:
+    """What a proof is about. Its sources are parsed once, when it is made by :meth:`of`."""
 
-    ``lines``: the changed lines of each file.
-    """
-    originals = {str(path): before or b"" for path, before, _ in sides.differing}
-    for path, changed in lines.items():
-        try:
-            before, after = ast.parse(originals.get(path, b"")), ast.parse(content_of(sides.changed, path))
-            ast.unparse(before), ast.unparse(after)  # so that nobody who does it of a part need expect an error
-        except (OSError, SyntaxError, ValueError, RecursionError):
+    sides: Sides
+    lines: Mapping[str, Sequence[int]]
+    """Path of each source file → the lines in it that the change has brought."""
+    sources: Sequence[ChangedSource]
+    """Of these files those that can be read as Python on both sides."""
+
+    @classmethod
+    def of(cls, sides: Sides) -> Change:
+        """From the original to the changed program."""
+        lines = dict(_changed_lines(sides))
+        return cls(sides, lines, [*_sources(sides, lines)])
+
+
+def parsed(files: Files, path: str) -> ast.Module | None:
+    """A file of a side as Python; None where it has none that can be read."""
+    try:
+        return ast.parse(content_of(files, path))
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return None
+
+
+def _changed_lines(sides: Sides) -> Iterator[tuple[str, list[int]]]:
+    for path, before, after in sides.differing:
+        if after is None or path.suffix not in _SUFFIXES:
             continue
-        yield ChangedSource(path, before, after, changed)
+        old, new = ((content or b"").splitlines() for content in (before, after))
+        blocks = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+        lines = [line + 1 for tag, _, _, first, end in blocks if tag != "equal" for line in range(first, end)]
+        if lines:
+            yield str(path), lines
 
 
-def called(call: ast.Call) -> str:
-    """The name of what is called, without what it belongs to."""
-    return str(getattr(call.func, "attr", getattr(call.func, "id", "")))
+def _sources(sides: Sides, lines: Mapping[str, Sequence[int]]) -> Iterator[ChangedSource]:
+    new = {str(path) for path, before, _ in sides.differing if before is None}
+    for path, changed in lines.items():
+        before = ast.Module([], []) if path in new else parsed(sides.original, path)
+        after = parsed(sides.changed, path)
+        if before is not None and after is not None and _can_be_written(before) and _can_be_written(after):
+            yield ChangedSource(path, before, after, changed)
 
 
-def reachable(
-    names: set[str], functions: Mapping[str, Sequence[ast.AST]], used: Callable[[ast.AST], set[str]]
-) -> set[str]:
-    """Of these functions, those with one of these names, and all that they use.
-
-    ``used``: the names that a function uses.
-    """
-    found: set[str] = set()
-    left = [name for name in names if name in functions]
-    while left:
-        name = left.pop()
-        if name not in found:
-            found.add(name)
-            left += [other for function in functions[name] for other in used(function) if other in functions]
-    return found
+def _can_be_written(tree: ast.Module) -> bool:
+    """Whether nobody who unparses a part of it need expect an error."""
+    try:
+        ast.unparse(tree)
+    except (ValueError, RecursionError):
+        return False
+    return True

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from unstall.prove.conditions.colliding import goes_by_checksums
-from unstall.prove.lines.reached import changed_lines
+from unstall.prove.lines.sources import Change
 from unstall.prove.trees import Sides
 
 DATA = Path("/program/data.py")
@@ -26,4 +26,4 @@ BEFORE = "import zlib\nold = zlib.crc32(b'old')\ndef decode(text):\n    return t
 )
 def test_those_whose_lines_name_one(old, new, goes):
     sides = Sides({DATA: BEFORE.encode()}, {DATA: BEFORE.replace(old, new).encode()})
-    assert goes_by_checksums(sides, changed_lines(sides)) == goes
+    assert goes_by_checksums(Change.of(sides)) == goes

@@ -8,7 +8,7 @@ import pytest
 
 from unstall.prove import thresholds
 from unstall.prove.conditions.constants import other_constants
-from unstall.prove.lines.reached import changed_lines
+from unstall.prove.lines.sources import Change
 from unstall.prove.trees import Sides
 
 METRICS = Path("/program/metrics.py")
@@ -26,7 +26,7 @@ def kept(scores):
 
 def others(after, before=BEFORE):
     sides = Sides({METRICS: before.encode()}, {METRICS: after.encode()})
-    return other_constants(sides, changed_lines(sides))
+    return other_constants(Change.of(sides))
 
 
 def test_numbers_named_in_capitals_are_smaller_on_both_sides():

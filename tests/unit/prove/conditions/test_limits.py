@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from unstall.prove.conditions.limits import smaller_limits
-from unstall.prove.lines.reached import changed_lines
+from unstall.prove.lines.sources import Change
 from unstall.prove.trees import Sides
 
 TRAIN = Path("/program/train.py")
@@ -23,7 +23,7 @@ def limited(after, before=BEFORE, **others):
     for name, (old, new) in others.items():
         for files, content in zip((sides.original, sides.changed), (old, new)):
             files[Path(f"/program/{name}.py")] = content.encode()
-    found = smaller_limits(sides, changed_lines(sides))
+    found = smaller_limits(Change.of(sides))
     return found and (found.sides.changed[TRAIN].decode(), found.where)
 
 

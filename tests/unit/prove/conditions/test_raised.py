@@ -8,7 +8,7 @@ from made_up_proofs import make_run
 
 from unstall.prove.conditions.raised import failing, untold
 from unstall.prove.lines.calls import CalledFunction
-from unstall.prove.lines.reached import changed_lines
+from unstall.prove.lines.sources import Change
 from unstall.prove.trees import Sides
 
 TRAIN = Path("/program/train.py")
@@ -34,7 +34,7 @@ def fill(function, paths):
 def let_fail(calls, after=AFTER):
     sides = Sides({TRAIN: BEFORE.encode()}, {TRAIN: after.encode()})
     called = {CalledFunction(str(TRAIN), name, 1): count for name, count in calls.items()}
-    found = failing(sides, changed_lines(sides), called)
+    found = failing(Change.of(sides), called)
     return [(one.plan["raised"]["name"], one.plan["raised"]["call"], one.is_new) for one in found]
 
 
@@ -47,7 +47,7 @@ def test_functions_of_a_file_that_the_original_has_not_are_new_ones(tmp_path):
     filling = tmp_path / "filling.py"
     filling.write_text("def fill(function, paths):\n    return [*map(function, paths)]\n")
     sides = Sides({filling: None})
-    found = failing(sides, changed_lines(sides), {CalledFunction(str(filling), "fill", 1): 3})
+    found = failing(Change.of(sides), {CalledFunction(str(filling), "fill", 1): 3})
     assert [(one.plan["raised"]["name"], one.is_new) for one in found] == [("fill", True)]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from unstall.prove.lines.arguments import first
-from unstall.prove.lines.reached import changed_lines
+from unstall.prove.lines.sources import Change
 from unstall.prove.trees import Sides
 
 TRAIN = Path("/program/train.py")
@@ -28,7 +28,7 @@ def padded(rows, fill=0):
 def dropped(old, new):
     after = BEFORE.replace(old, new)
     sides = Sides({TRAIN: BEFORE.encode()}, {TRAIN: after.encode()})
-    return first(sides, changed_lines(sides))
+    return first(Change.of(sides))
 
 
 def test_a_function_that_goes_by_what_it_took_hold_of_is_named():

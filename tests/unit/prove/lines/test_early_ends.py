@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from unstall.prove.lines.early_ends import first
-from unstall.prove.lines.reached import LoopLines, changed_lines
+from unstall.prove.lines.reached import LoopLines
+from unstall.prove.lines.sources import Change
 from unstall.prove.trees import Sides
 
 TRAIN = Path("/program/train.py")
@@ -24,7 +25,7 @@ def main(loader):
 def early(after, *, reached=(), step_lines=((str(TRAIN), 4),), evaluations=(), **given):
     sides = Sides({TRAIN: BEFORE.encode()}, {TRAIN: after.encode()})
     lines = frozenset((str(TRAIN), line) for line in reached)
-    return first(sides, changed_lines(sides), lines, LoopLines(frozenset(step_lines), frozenset(evaluations)), **given)
+    return first(Change.of(sides), lines, LoopLines(frozenset(step_lines), frozenset(evaluations)), **given)
 
 
 def after(lines, indent=8):

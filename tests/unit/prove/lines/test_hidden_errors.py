@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from unstall.prove.lines.hidden_errors import first
-from unstall.prove.lines.reached import changed_lines
+from unstall.prove.lines.sources import Change
 from unstall.prove.trees import Sides
 
 TRAIN = Path("/program/train.py")
@@ -28,7 +28,7 @@ def read(paths):
 
 def hidden(after, *, before=BEFORE, reached=()):
     sides = Sides({TRAIN: before.encode()}, {TRAIN: after.encode()})
-    return first(sides, changed_lines(sides), frozenset((str(TRAIN), line) for line in reached))
+    return first(Change.of(sides), frozenset((str(TRAIN), line) for line in reached))
 
 
 def test_a_handler_that_no_run_reached_is_named():

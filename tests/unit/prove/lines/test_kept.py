@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from unstall.prove.lines.kept import first
-from unstall.prove.lines.reached import changed_lines
+from unstall.prove.lines.sources import Change
 from unstall.prove.trees import Sides
 
 TRAIN = Path("/program/train.py")
@@ -32,7 +32,7 @@ def shared(*changes):
     if "dict(\n" not in after:
         compile(after, "train.py", "exec")  # or nothing is found for that
     sides = Sides({TRAIN: BEFORE.encode()}, {TRAIN: after.encode()})
-    return first(sides, changed_lines(sides))
+    return first(Change.of(sides))
 
 
 def kept(holder, key="index", value="self.x[index]"):
@@ -163,7 +163,7 @@ class Groups:
 
 def remembered(text, key):
     sides = Sides({TRAIN: MATCH.encode()}, {TRAIN: text.replace("KEY", key).encode()})
-    return first(sides, changed_lines(sides))
+    return first(Change.of(sides))
 
 
 @pytest.mark.parametrize("text", [IN_MATCH, GOT])

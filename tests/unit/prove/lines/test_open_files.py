@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from unstall.prove.lines.open_files import first
-from unstall.prove.lines.reached import changed_lines
+from unstall.prove.lines.sources import Change
 from unstall.prove.trees import Sides
 
 DATA = Path("/program/data.py")
@@ -35,7 +35,7 @@ def opened(*changes):
         assert old in after
         after = after.replace(old, new, 1)
     sides = Sides({DATA: BEFORE.encode()}, {DATA: after.encode()})
-    return first(sides, changed_lines(sides))
+    return first(Change.of(sides))
 
 
 OPENS = ("self.path = path\n", "self.path = path\n        self.file = tempfile.TemporaryFile()\n")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from unstall.prove.lines.options import first
-from unstall.prove.lines.reached import changed_lines
+from unstall.prove.lines.sources import Change
 from unstall.prove.trees import Sides
 
 TRAIN, MODEL = Path("/program/train.py"), Path("/program/model.py")
@@ -32,7 +32,7 @@ def dropped(old, new, before=BEFORE):
     after = before.replace(old, new)
     assert after != before
     sides = Sides({TRAIN: before.encode()}, {TRAIN: after.encode()})
-    return first(sides, changed_lines(sides))
+    return first(Change.of(sides))
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_an_option_that_another_changed_file_looks_at_is_none():
         {TRAIN: BEFORE.encode(), MODEL: b"def made(layers):\n    return Net(layers)\n"},
         {TRAIN: moved.encode(), MODEL: b"def made(args):\n    return Net(args.layers)\n"},
     )
-    assert first(sides, changed_lines(sides)) is None
+    assert first(Change.of(sides)) is None
 
 
 SETTINGS = """\

@@ -8,7 +8,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unstall.prove.lines.reached import Place, changed_lines, compiled, in_words, never, only_here, places_in
+from unstall.prove.lines.reached import Place, compiled, in_words, never, only_here, places_in
+from unstall.prove.lines.sources import Change
 from unstall.prove.trees import Sides
 
 TRAIN = Path("/program/train.py")
@@ -21,20 +22,10 @@ def place(line, offset=0, function="f"):
     return Place(str(TRAIN), function, 3, line, offset)
 
 
-def test_the_lines_of_a_change_are_those_that_it_has_brought():
-    assert changed_lines(SIDES) == {str(TRAIN): [4, 5, 6, 7]}
-
-
-def test_what_is_only_taken_away_brings_none_and_neither_does_other_text():
-    assert changed_lines(Sides({TRAIN: AFTER}, {TRAIN: b"import os\n"})) == {}
-    notes = Path("/program/notes.md")
-    assert changed_lines(Sides({notes: b"a"}, {notes: b"b"})) == {}
-
-
 def test_lines_that_no_run_has_reached_are_named_in_blocks():
     reached = frozenset({place(4), place(7)})
-    assert list(never(SIDES, changed_lines(SIDES), reached)) == ["train.py:5-6"]
-    assert list(never(SIDES, changed_lines(SIDES), frozenset())) == ["train.py:4-7"]
+    assert list(never(Change.of(SIDES), reached)) == ["train.py:5-6"]
+    assert list(never(Change.of(SIDES), frozenset())) == ["train.py:4-7"]
 
 
 def test_machine_code_that_a_change_brings_is_named():
@@ -45,12 +36,12 @@ def test_machine_code_that_a_change_brings_is_named():
 
 def test_comments_and_blank_lines_are_not_missed():
     changed = Sides({TRAIN: b""}, {TRAIN: b"# why\n\nx = 1\n"})
-    assert list(never(changed, changed_lines(changed), frozenset({place(3, function="<module>")}))) == []
+    assert list(never(Change.of(changed), frozenset({place(3, function="<module>")}))) == []
 
 
 def test_source_that_cannot_be_read_names_none():
     broken = Sides({TRAIN: b""}, {TRAIN: b"def f(:\n"})
-    assert list(never(broken, changed_lines(broken), frozenset())) == []
+    assert list(never(Change.of(broken), frozenset())) == []
 
 
 def test_a_way_of_its_own_is_told_in_both_directions():

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from unstall.child.trial.results import OVERWRITTEN, REARRANGED
-from unstall.prove.lines.reached import changed_lines
 from unstall.prove.lines.results import alike, first_other, plan_of
+from unstall.prove.lines.sources import Change
 from unstall.prove.trees import Sides
 
 METRICS = Path("/program/metrics.py")
@@ -24,7 +24,7 @@ def bare(tags):
 
 def functions_of(old, new):
     sides = Sides({METRICS: BEFORE.encode()}, {METRICS: BEFORE.replace(old, new).encode()})
-    return plan_of(sides, changed_lines(sides))
+    return plan_of(Change.of(sides))
 
 
 def test_functions_with_words_whose_body_is_another_are_looked_at():
