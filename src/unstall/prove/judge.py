@@ -15,13 +15,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from unstall.optimize import thresholds as rounding
-from unstall.prove import accounts, machine_use, refusals, reproducible, thresholds
+from unstall.prove import accounts, following, last_checks, machine_use, refusals, reproducible, thresholds
 from unstall.prove.comparing import Comparer
-from unstall.prove.conditions import last_checks
 from unstall.prove.fewer_samples import FewerSamples, shortened
 from unstall.prove.growth import growing
 from unstall.prove.left_behind import passing_files, saves, scratch
-from unstall.prove.lines import following
 from unstall.prove.lines.sources import Change
 from unstall.prove.runner import WholeRun
 from unstall.prove.runs import (
