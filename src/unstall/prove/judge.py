@@ -15,11 +15,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from unstall.optimize import thresholds as rounding
-from unstall.prove import accounts, following, last_checks, machine_use, refusals, reproducible, thresholds
+from unstall.prove import (
+    accounts,
+    following,
+    last_checks,
+    machine_differences,
+    refusals,
+    reproducible,
+    save_differences,
+    thresholds,
+)
 from unstall.prove.comparing import Comparer
 from unstall.prove.fewer_samples import FewerSamples, shortened
 from unstall.prove.growth import growing
-from unstall.prove.left_behind import passing_files, saves, scratch
+from unstall.prove.left_behind import passing_files, scratch
 from unstall.prove.lines.sources import Change
 from unstall.prove.runner import WholeRun
 from unstall.prove.runs import (
@@ -228,7 +237,7 @@ class Judge:
             self.log(f"pair {number + 1} of whole runs{', under other seeds' * (shift is not None)}")
             self.pairs.append(self.runs.timed(shift, changed_first=number % 4 in (1, 2), keeps_files=number < 2))
             self.comparer.compare_effects(self.pairs)
-            fewer = saves.fewer(self.pairs)
+            fewer = save_differences.fewer(self.pairs)
             if fewer is not None and not fewer.is_by_time:
                 self.comparer.judge(fewer.difference)
             ratio = ratio_of(self.pairs)
@@ -263,12 +272,12 @@ class Judge:
         reason = doubt(self.pairs, self.watched)
         if reason is not None:
             return ProofEnded("inconclusive", reason)
-        for missed in (saves.fewer(self.pairs), saves.delayed(self.watched)):
+        for missed in (save_differences.fewer(self.pairs), save_differences.delayed(self.watched)):
             if missed is not None and missed.is_by_time:
                 reason = f"{missed.difference}, which may be for the time that it takes: a longer run would tell"
                 return ProofEnded("inconclusive", reason)
             self.comparer.judge(missed.difference if missed is not None else None)
-        self.comparer.judge(saves.resized(self.watched))
+        self.comparer.judge(save_differences.resized(self.watched))
         reason = growing(self.watched) or self._beside_the_results()
         if reason is not None:
             return ProofEnded("inconclusive", reason)
@@ -284,7 +293,7 @@ class Judge:
             scratch.shared_by_runs(both, self.sides)
             or passing_files.missing(both)
             or reproducible.lost(self.pairs)
-            or machine_use.more_of_it(self.pairs)
+            or machine_differences.more_of_it(self.pairs)
         )
         if reason is not None:
             return reason

@@ -1,26 +1,16 @@
 """What a run takes of the machine while it is under way, seen from outside: the cores' time, threads, open files,
 addresses, locks on files.
-
-A result that is the same is none the better for processes that keep all cores at work beside it, and a program that
-holds a lock to its end has the next one wait.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from statistics import median
-from typing import TYPE_CHECKING
 
 from unstall.benchmark.process_readers import ProcessReader, threads_of
-from unstall.prove import thresholds
-
-if TYPE_CHECKING:
-    from unstall.prove.timing import ProofPair
 
 _SOCKET = "socket:["
 _EACH_S = 0.25  # a look is some fifty microseconds for each process
@@ -91,42 +81,6 @@ class MachineUse:
     def locked(self) -> float:
         """Share of the looks at which one of them held a lock on a file for itself."""
         return self._locked / self._looks if self._looks else 0.0
-
-
-def more_of_it(pairs: Sequence[ProofPair]) -> str | None:
-    """What the changed program takes of the machine and the original does not, in words.
-
-    ``pairs``: whole runs that nothing watched.
-    """
-    if not pairs:
-        return None
-    before, after = (median(run.cpu_s for run in runs) for runs in zip(*((p.original, p.changed) for p in pairs)))
-    if after > thresholds.MORE_CPU * before and after - before > thresholds.MORE_CPU_S:
-        return f"it takes {after:.1f} s of the cores in a run, and the original {before:.1f} s"
-    most = max(pair.original.most_threads for pair in pairs)
-    least = min(pair.changed.most_threads for pair in pairs)
-    if least > max(thresholds.MANY_THREADS, thresholds.MORE_THREADS * most):
-        return f"it has {least} threads at once, and the original {most}"
-    most = max(pair.original.most_descriptors for pair in pairs)
-    least = min(pair.changed.most_descriptors for pair in pairs)
-    if least > max(thresholds.MANY_DESCRIPTORS, thresholds.MORE_DESCRIPTORS * most):
-        return f"it has {least} files open at once, and the original {most}"
-    address = _fixed_address(pairs)
-    if address is not None:
-        return f"it uses {address} in each run, which two at a time cannot, and the original does not"
-    always = all(pair.changed.locked > thresholds.HOLDS_LOCK for pair in pairs)
-    if always and not any(pair.original.locked > thresholds.HOLDS_LOCK for pair in pairs):
-        return "it holds a lock on a file for much of the run, for which another run would wait"
-    return None
-
-
-def _fixed_address(pairs: Sequence[ProofPair]) -> str | None:
-    """An address that two runs of the changed program have had, and none of the original: a free one is another each
-    time.
-    """
-    seen = Counter(address for pair in pairs for address in pair.changed.addresses)
-    before = set().union(*(pair.original.addresses for pair in pairs))
-    return min((address for address, runs in seen.items() if runs > 1 and address not in before), default=None)
 
 
 def _descriptors(pid: int) -> list[str]:

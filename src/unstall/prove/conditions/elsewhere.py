@@ -11,14 +11,12 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from unstall.prove.left_behind.effects import STDOUT, Effects
 from unstall.prove.left_behind.names import by_known_names
+from unstall.prove.runner import WholeRun
 from unstall.records.proof import Difference
-
-if TYPE_CHECKING:
-    from unstall.prove.runner import WholeRun
 
 FOLDER = Path(tempfile.gettempdir(), "elsewhere")
 WHERE = " where it is started in another folder"
