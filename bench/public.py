@@ -29,7 +29,7 @@ from pathlib import Path
 from machine import describe, other_sittings, version
 from public_programs import PROGRAMS, Program, clone, folder_of
 
-from unstall.prove.left_behind.effects import Figure, split
+from unstall.prove.left_behind.texts import Figure, split
 
 SEEDED = Path(__file__).with_name("seeded.py")
 _LIMIT_S = 600

@@ -16,7 +16,8 @@ from unstall.optimize.sameness import Limits
 from unstall.prove import accounts, more_outputs, renamed_state, thresholds
 from unstall.prove.left_behind import echoes, stored
 from unstall.prove.left_behind.echoes import Echo
-from unstall.prove.left_behind.effects import STDERR, Effects, EffectsComparison, words_differ
+from unstall.prove.left_behind.effects import STDERR, Effects
+from unstall.prove.left_behind.effects_comparison import EffectsComparison, words_differ
 from unstall.prove.runner import WholeRun
 from unstall.prove.runs import ProofEnded, Runs, agree, reseeded
 from unstall.prove.timing import ProofPair, own_pairs

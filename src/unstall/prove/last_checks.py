@@ -25,7 +25,8 @@ from unstall.prove.conditions import (
     stress,
 )
 from unstall.prove.conditions.other_sides import OtherSides
-from unstall.prove.left_behind.effects import Effects, EffectsComparison
+from unstall.prove.left_behind.effects import Effects
+from unstall.prove.left_behind.effects_comparison import EffectsComparison
 from unstall.prove.lines.sources import Change
 from unstall.prove.runner import WholeRun
 from unstall.prove.runs import OriginalFailed, ProofEnded, Runs, UnstallFailed, reseeded

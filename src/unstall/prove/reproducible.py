@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from unstall.prove.left_behind.effects import EffectsComparison
+from unstall.prove.left_behind.effects_comparison import EffectsComparison
 from unstall.prove.runner import WholeRun
 from unstall.prove.timing import ProofPair, own_pairs
 

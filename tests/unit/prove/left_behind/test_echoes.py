@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from unstall.prove.left_behind.echoes import Echo, masked, of_change
-from unstall.prove.left_behind.effects import STDOUT, Content, Effects, EffectsComparison
+from unstall.prove.left_behind.effects import STDOUT, Content, Effects
+from unstall.prove.left_behind.effects_comparison import EffectsComparison
 from unstall.prove.trees import Sides
 
 TRAIN = Path("/program/train.py")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from unstall.prove.left_behind.effects import Effects, EffectsComparison, written
+from unstall.prove.left_behind.effects import Effects, written
+from unstall.prove.left_behind.effects_comparison import EffectsComparison
 from unstall.prove.left_behind.event_files import as_text
 
 tensorboard = pytest.importorskip("torch.utils.tensorboard")
