@@ -13,8 +13,8 @@ from typing import Any
 
 from unstall.optimize import thresholds as rounding
 from unstall.optimize.sameness import Limits
-from unstall.prove import accounts, more_outputs, renamed_state, thresholds
-from unstall.prove.left_behind import echoes, stored
+from unstall.prove import accounts, more_outputs, renamed_state, stored, thresholds
+from unstall.prove.left_behind import echoes
 from unstall.prove.left_behind.echoes import Echo
 from unstall.prove.left_behind.effects import STDERR, Effects
 from unstall.prove.left_behind.effects_comparison import EffectsComparison, words_differ

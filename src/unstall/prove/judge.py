@@ -20,15 +20,16 @@ from unstall.prove import (
     following,
     last_checks,
     machine_differences,
+    passing_files,
     refusals,
     reproducible,
     save_differences,
+    scratch,
     thresholds,
 )
 from unstall.prove.comparing import Comparer
 from unstall.prove.fewer_samples import FewerSamples, shortened
 from unstall.prove.growth import growing
-from unstall.prove.left_behind import passing_files, scratch
 from unstall.prove.lines.sources import Change
 from unstall.prove.runner import WholeRun
 from unstall.prove.runs import (

@@ -8,8 +8,8 @@ import pytest
 
 from unstall.prove.left_behind.effects import Content, Effects
 from unstall.prove.left_behind.saves import Saved
-from unstall.prove.left_behind.scratch import shared_by_runs
 from unstall.prove.runner import WholeRun
+from unstall.prove.scratch import shared_by_runs
 from unstall.prove.timing import ProofPair
 from unstall.prove.trees import Sides
 

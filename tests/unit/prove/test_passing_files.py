@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from unstall.prove.left_behind.effects import Content, Effects
-from unstall.prove.left_behind.passing_files import missing
 from unstall.prove.left_behind.saves import Saved
+from unstall.prove.passing_files import missing
 from unstall.prove.runner import WholeRun
 from unstall.prove.timing import ProofPair
 

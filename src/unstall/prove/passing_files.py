@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 
 from unstall.prove import thresholds
 from unstall.prove.left_behind.saves import Saved
-from unstall.prove.left_behind.scratch import is_cache
 from unstall.prove.runner import WholeRun
+from unstall.prove.scratch import is_cache
 from unstall.prove.timing import ProofPair
 from unstall.text.units import times
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from unstall.optimize.sameness import ObservedTensor
 from unstall.prove.left_behind.effects import Content, Effects
-from unstall.prove.left_behind.stored import first_difference
 from unstall.prove.runner import WholeRun
+from unstall.prove.stored import first_difference
 
 
 def run(held, stored):
