@@ -43,6 +43,11 @@ def calls_of(account: Account, mode: str) -> int:
     return len(_sizes(account["calls"], mode))
 
 
+def has_loader(account: Account | None) -> bool:
+    """Whether a loader of torch gives batches, and so there may be a dataset."""
+    return bool((account or {}).get("batches"))
+
+
 def draws_differ(original: Account, changed: Account) -> bool:
     """Whether a global generator is in another state at the end: other random numbers were drawn, or more of them."""
     return bool(original["random"] != changed["random"])

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from unstall.prove import thresholds
+from unstall.prove import accounts, thresholds
 from unstall.prove.comparing import Comparer
 from unstall.prove.conditions import (
     ahead,
@@ -16,6 +16,7 @@ from unstall.prove.conditions import (
     damaged,
     diverged,
     elsewhere,
+    ends,
     faults,
     forking,
     limits,
@@ -56,7 +57,7 @@ def seconds_taken(original: WholeRun, changed_s: float) -> float:
     rows = 1.0 + len([*faults.faults_of(original)])  # to the end of a training that goes astray
     if original.clock is not None:
         rows += _FIRST_STEP * len(stress.STRESSES)
-    if damaged.has_loader(original):
+    if accounts.has_loader(original.account):
         rows += sum(not data.of_text for data in damaged.KINDS) + len((*_OF_LOADERS, spawning))
     return rows * (original.seconds + changed_s) + _OF_CHANGED_ALONE * changed_s
 
@@ -105,13 +106,14 @@ class LastChecks:
     def _diverge(self) -> None:
         """Compare how both tell that a training has gone astray, to its end."""
         self.log(f"what both write{diverged.WHERE}")
-        original, changed = self.runs.failing(diverged.PLAN)
-        if original.timed_out:
+        runs = self._failing(diverged.PLAN, diverged.WHERE)
+        if runs is None:
             return
+        original, changed = runs
         if changed.timed_out:
             raise ProofEnded("inconclusive", f"it does not end{diverged.WHERE}")
         self.comparer.judge(diverged.first_difference(original.effects, changed.effects), diverged.WHERE)
-        reason = damaged.ends_otherwise(original, changed)
+        reason = ends.otherwise(original, changed)
         if reason:
             raise ProofEnded("inconclusive", f"{reason}{diverged.WHERE}")
         self.comparer.known_by.append(f"exit code, and how numbers that are none are spelled,{diverged.WHERE}")
@@ -120,9 +122,10 @@ class LastChecks:
         """Compare how both end where something goes wrong."""
         self.log("how both end where something goes wrong")
         for fault in faults.faults_of(self.watched[0].original) if self.watched else ():
-            original, changed = self.runs.failing(fault.plan)
-            if original.timed_out:
-                return
+            runs = self._failing(fault.plan, fault.where)
+            if runs is None:  # it may end well after the next fault: a killed program always does
+                continue
+            original, changed = runs
             if changed.timed_out:
                 endless = Difference(kind="effects", place="end of the run", detail="it has none")
                 self.comparer.judge(endless, fault.where)
@@ -134,6 +137,17 @@ class LastChecks:
                 raise ProofEnded("inconclusive", reason)
             compared = "exit code, and lines and files that are there" if fault.compares_files else "exit code"
             self.comparer.known_by.append(f"{compared}{fault.where}")
+
+    def _failing(self, plan: Mapping[str, Any], where: str) -> tuple[WholeRun, WholeRun] | None:
+        """A run of each side under a plan that may make it fail; None where the original does not end, which is noted.
+
+        Raises ProofEnded when the budget is spent.
+        """
+        original = self.runs.may_fail(self.runs.sides.original, plan)
+        if original.timed_out:
+            self.comparer.known_by.append(f"not compared{where}: the original does not end")
+            return None
+        return original, self.runs.may_fail(self.runs.sides.changed, plan)
 
     def _compare_numbers(self, fault: faults.Fault, original: WholeRun, changed: WholeRun) -> None:
         """What was saved by then must hold the same numbers, if it does so in the original once more."""
@@ -150,28 +164,15 @@ class LastChecks:
     def _damage(self) -> bool:
         """Compare what both do with data that are not as they have been so far. Whether there are texts."""
         has_text = False
-        for data in damaged.KINDS if self.watched and damaged.has_loader(self.watched[0].original) else ():
+        for data in damaged.KINDS if self.watched and accounts.has_loader(self.watched[0].original.account) else ():
             if data.of_text and not has_text:
                 continue
-            self.log(f"what both do{data.where}")
             original = self._original_under(data.plan, data.where)
             if original is None:
                 continue
-            has_text |= bool((original.damaged or {}).get("is_text"))
-            if original.damaged is None or damaged.takes_too_much(original):
-                continue
-            if data.is_sound and original.effects.status:
-                continue
-            changed = self.runs.may_fail(self.runs.sides.changed, data.plan)
-            if data.may_take_more and damaged.takes_too_much(changed):
-                self.comparer.known_by.append(f"not compared{data.where}: it takes too much time or memory")
-                continue
-            if changed.damaged != original.damaged:  # it makes its datasets of something else
-                self.comparer.known_by.append(f"not compared{data.where}: the change makes its datasets otherwise")
-                continue
-            if data.may_fail and changed.effects.status:
-                continue
-            self._refuse_other_ends(data.plan, original, changed, data.where, self._compare_of(data))
+            has_text |= damaged.has_text(original)
+            if data.is_borne_by(original):
+                self._compare_with(original, data.plan, data.where, self._compare_of(data), data.excuse)
         return has_text
 
     def _original_under(self, plan: Mapping[str, Any], where: str) -> WholeRun | None:
@@ -179,6 +180,7 @@ class LastChecks:
 
         Of the changed program's run alone that would be the change's doing.
         """
+        self.log(f"what both do{where}")
         try:
             return self.runs.may_fail(self.runs.sides.original, plan)
         except UnstallFailed as failed:
@@ -190,14 +192,31 @@ class LastChecks:
             return self._if_exact
         return self.comparer.in_words if data.of_text and not data.of_all else self.comparer.in_effects
 
-    def _refuse_other_ends(
-        self, plan: Mapping[str, Any], original: WholeRun, changed: WholeRun, where: str, compare: _Compare | None
+    def _compare_with(
+        self,
+        original: WholeRun,
+        plan: Mapping[str, Any],
+        where: str,
+        compare: _Compare | None,
+        excuse: Callable[[WholeRun, WholeRun], str],
     ) -> None:
-        """Raise ProofEnded where the changed program does something else; what the original does not do, none need.
+        """Run the changed program as the original was. Raises ProofEnded where it does something else.
 
-        ``compare``: None for the exit code alone.
+        What the original does not do, it need not do.
+
+        Args:
+            original: the original's run.
+            plan: of both.
+            where: what is special about these runs.
+            compare: what they leave; None for the exit code alone.
+            excuse: says in words why the runs tell nothing; nothing where they do.
         """
-        reason = damaged.ends_otherwise(original, changed)
+        changed = self.runs.may_fail(self.runs.sides.changed, plan)
+        excused = excuse(original, changed)
+        if excused:
+            self.comparer.known_by.append(f"not compared{where}: {excused}")
+            return
+        reason = ends.otherwise(original, changed)
         if not reason and compare and not original.effects.status and self.comparer.sameness != "reduced":
             difference = compare(plan, original.effects, changed.effects)
             reason = f"it does not do the same ({difference})" if difference is not None else ""
@@ -227,7 +246,8 @@ class LastChecks:
         """Compare what both do in circumstances that this program does not meet, and others of its kind do."""
         if colliding.goes_by_checksums(self.change):
             self._compare_under(colliding.PLAN, colliding.WHERE, self.comparer.in_effects)
-        if self.watched and all(map(damaged.has_loader, (self.watched[0].original, self.watched[0].changed))):
+        sides = (self.watched[0].original, self.watched[0].changed) if self.watched else ()
+        if sides and all(accounts.has_loader(side.account) for side in sides):
             for condition in _OF_LOADERS:
                 self._compare_under(condition.PLAN, condition.WHERE, self.comparer.in_effects)
             self._compare_under(spawning.PLAN, spawning.WHERE, self._if_exact, may_fail=True)
@@ -257,17 +277,9 @@ class LastChecks:
 
         ``may_fail``: an error is an answer, too, as it is told.
         """
-        self.log(f"what both do{where}")
         original = self._original_under(plan, where)
-        if original is None or original.effects.status or original.timed_out:
-            return
-        changed = self.runs.may_fail(self.runs.sides.changed, plan)
-        if changed.timed_out:
-            raise ProofEnded("inconclusive", f"it does not end{where}")
-        if changed.effects.status and may_fail:
-            self.comparer.known_by.append(f"not compared{where}: it ends with exit code {changed.effects.status}")
-            return
-        self._refuse_other_ends(plan, original, changed, where, compare)
+        if original is not None and not (original.effects.status or original.timed_out):
+            self._compare_with(original, plan, where, compare, ends.excuse_of_errors if may_fail else ends.no_excuse)
 
     def _start_elsewhere(self) -> None:
         """Compare where both write where they are started in another folder, if they write into theirs."""

@@ -109,15 +109,11 @@ class Runs:
         self.longest_s = max(self.longest_s, original.seconds)
         return ProofPair(original, changed, shift)
 
-    def failing(self, plan: Mapping[str, Any]) -> tuple[WholeRun, WholeRun]:
-        """A run of each side under a plan that makes it fail; that one does not end by itself is no end of the proof.
-
-        Raises ProofEnded when the budget is spent.
-        """
-        return self.may_fail(self.sides.original, plan), self.may_fail(self.sides.changed, plan)
-
     def may_fail(self, files: Files, plan: Mapping[str, Any]) -> WholeRun:
-        """One of these. Raises ProofEnded when the budget is spent, UnstallFailed."""
+        """Run a side under a plan that may make it fail; that it does not end by itself is no end of the proof.
+
+        Raises ProofEnded when the budget is spent, UnstallFailed.
+        """
         run = self._run(files, plan, self._limit())
         if run.timed_out and self.remaining() <= 0:
             raise ProofEnded("inconclusive", "the budget is spent", more_s=self.budget_s)

@@ -231,6 +231,21 @@ def test_a_program_that_hangs_where_a_call_fails_is_different_unless_the_origina
     assert (proof.verdict, proof.reason) == ("inconclusive", "the budget is spent")
 
 
+def test_an_original_that_does_not_end_after_one_fault_is_compared_after_the_others():
+    def original(plan):
+        return ending(plan, timed_out=plan.get("fault", {}).get("kind") == "error")
+
+    proof, runs = prove(original, lambda plan: ending(plan, seconds=5.0))
+    assert proof.verdict == "proven"
+    assert "not compared where a call of the model fails late in the run: the original does not end" in proof.known_by
+    assert [plan["fault"]["kind"] for plan in runs.plans if "fault" in plan][:3] == ["error", "interrupt", "interrupt"]
+    hidden = {"interrupt": {"fails": 0}}
+    proof, _ = prove(
+        original, lambda plan: ending(plan, seconds=5.0, **hidden.get(plan.get("fault", {}).get("kind"), {}))
+    )
+    assert proof.verdict == "different" and "where Ctrl-C ends it late in the run" in proof.reason
+
+
 @pytest.mark.parametrize(("folder", "verdict"), [("", "different"), ("/tmp", "proven")])
 def test_a_text_that_a_failed_run_leaves_in_the_next_ones_way(tmp_path, monkeypatch, folder, verdict):
     monkeypatch.chdir(tmp_path)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from unstall.prove import thresholds
+from unstall.prove.conditions import ends
 from unstall.prove.runner import WholeRun
 from unstall.text.units import bytes_
 
@@ -32,6 +33,19 @@ class DamagedData(NamedTuple):
     """Whether the training takes another course with it, so that only exact results can be compared."""
     may_take_more: bool = False
     """Whether it says nothing that the changed program takes too long or too much memory: it does all at first."""
+
+    def is_borne_by(self, original: WholeRun) -> bool:
+        """Whether the original's run with such data tells what the changed program is to do."""
+        is_so = original.damaged is not None and not takes_too_much(original)
+        return is_so and not (self.is_sound and original.effects.status)
+
+    def excuse(self, original: WholeRun, changed: WholeRun) -> str:
+        """Why the changed program's run tells nothing, in words; nothing where it does."""
+        if self.may_take_more and takes_too_much(changed):
+            return "it takes too much time or memory"
+        if changed.damaged != original.damaged:  # it makes its datasets of something else
+            return "the change makes its datasets otherwise"
+        return ends.of_error(changed) if self.may_fail else ""
 
 
 KINDS = (
@@ -84,20 +98,11 @@ def takes_more(rises: tuple[float, float]) -> str:
     )
 
 
+def has_text(run: WholeRun) -> bool:
+    """Whether the data that were changed have a text."""
+    return bool((run.damaged or {}).get("is_text"))
+
+
 def takes_too_much(run: WholeRun) -> bool:
     """Whether a run was ended before it was over."""
     return run.timed_out or bool((run.damaged or {}).get("too_large"))
-
-
-def has_loader(run: WholeRun) -> bool:
-    """Whether a loader of torch gives batches, and so there may be a dataset."""
-    return bool((run.account or {}).get("batches"))
-
-
-def ends_otherwise(original: WholeRun, changed: WholeRun) -> str:
-    """In words; nothing where both end well, or neither does: with an error that is told in every way to start it."""
-    statuses = changed.effects.status, original.effects.status
-    if bool(statuses[0]) == bool(statuses[1]):
-        asserts = [run.effects.last_line.startswith("AssertionError") for run in (original, changed)]
-        return "it ends with an assertion, which Python leaves out with -O," if asserts == [False, True] else ""
-    return f"it ends with exit code {statuses[0]}, and the original with {statuses[1]},"
