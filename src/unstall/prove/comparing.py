@@ -168,8 +168,8 @@ class Comparer:
         if not any(self._comparison([first]).first(other) for other in others):
             self.judge(self._comparison([original.effects]).first(changed.effects), where)
 
-    def in_words(self, plan: Mapping[str, Any], original: Effects, changed: Effects) -> Difference | None:
-        """The same of words alone where results are close: that takes no runs to learn how far figures go."""
+    def in_wording(self, plan: Mapping[str, Any], original: Effects, changed: Effects) -> Difference | None:
+        """As :meth:`in_effects`, of words alone where results are close: no runs need tell how far figures go."""
         if self.sameness == "exact":
             return self.in_effects(plan, original, changed)
         if EffectsComparison([original], loose=True).first(changed) is None:

@@ -190,7 +190,7 @@ class LastChecks:
     def _compare_of(self, data: damaged.DamagedData) -> _Compare | None:
         if data.is_course:
             return self._if_exact
-        return self.comparer.in_words if data.of_text and not data.of_all else self.comparer.in_effects
+        return self.comparer.in_wording if data.of_text and not data.of_all else self.comparer.in_effects
 
     def _compare_with(
         self,
@@ -234,7 +234,7 @@ class LastChecks:
         rises = []
         for files in (self.runs.sides.original, self.runs.sides.changed):
             usual, long = (self.runs.may_fail(files, {**plan, **more}) for more in ({}, damaged.LONGEST))
-            if long.damaged is None or any(run.effects.status or run.timed_out for run in (usual, long)):
+            if long.changed_data is None or any(run.effects.status or run.timed_out for run in (usual, long)):
                 return
             rises.append(long.memory_bytes - usual.memory_bytes)
         reason = damaged.takes_more((rises[0], rises[1]))

@@ -91,8 +91,8 @@ class WholeRun:
     """Share of the run in which it held a lock on a file for itself."""
     raised: bool = False
     """Whether a call of a function has failed, where that was asked for."""
-    damaged: Mapping[str, Any] | None = None
-    """Which sample was another, where that was asked for."""
+    changed_data: Mapping[str, Any] | None = None
+    """Which of the program's data were made others, where that was asked for; None where none could be."""
     outlived_s: float = 0.0
     """How long a process that it had started went on after its own end."""
     failures: Sequence[str] = ()
@@ -175,7 +175,7 @@ class SandboxedRunner:
             addresses=frozenset(use.addresses),
             locked=use.locked,
             raised=_json(self.slot / "raised.json") is True,
-            damaged=_json(self.slot / "damaged.json"),
+            changed_data=_json(self.slot / "changed_data.json"),
             outlived_s=began + seconds - ended,
             failures=failures_in(self.slot),
         )

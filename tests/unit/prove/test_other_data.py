@@ -17,7 +17,7 @@ def reading(plan, *, fails=False, output="loss 0.5\n", which="a", is_text=False,
     if not {"damaged", "letters", "many"} & set(plan):
         return seeded(plan, account=make_account(batches=[[16, "00"]]), **given)
     told = {"item": which, "is_text": is_text} if which else None
-    return seeded(plan, status=int(fails), output=output, damaged=told, **given)
+    return seeded(plan, status=int(fails), output=output, changed_data=told, **given)
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ astray), ``check`` (of what is cached), ``probe`` (where loaders and optimizers 
 time), ``fault`` (let a call of a model fail), ``raised`` (let a function fail), ``held`` (hold helper threads up),
 ``elsewhere`` (start in another folder), ``damaged`` (let a sample be another), ``letters`` (let a letter of all texts
 be another), ``many`` (let there be far more), ``lone`` (let the last batch have one), ``colliding`` (let all checksums
-be the same), ``ahead`` (make batches before they are asked for). Each is one module here, with ``targets(plan,
-folder)``: module name → functions to call once that module has been imported.
+be the same), ``ahead`` (make batches before they are asked for), ``loading`` (make them in a worker). Each is one
+module here, with ``targets(plan, folder)``: module name → functions to call once that module has been imported.
 """
 
 from __future__ import annotations
@@ -34,8 +34,12 @@ PARTS = (
     "clock", "fault", "held", "elsewhere", "damaged", "letters", "many", "lone", "raised", "colliding", "ahead",
     "loading", "results",
 )  # fmt: skip
-"""The parts in the order they are put in place: the clock last, so that it stops when the others have seen a step."""
+"""The parts in the order in which they are put in place.
 
+What changes what is computed comes before what writes that down, ``observe`` and ``account``, and these before the
+clock, which ends the program once they have seen a step. A fault comes after all of these: they have seen the call that
+fails. The place of the others makes no difference.
+"""
 
 COMPLAINTS_NAME = "complaints.txt"
 """In a run's folder: what could not be put in place, a line each."""

@@ -1,7 +1,7 @@
 """Data that a program makes datasets of are changed once in a run, before it makes them.
 
 What is changed, and how, a subclass of :class:`ChangedData` says. Which list, array or tensor it was is left to it to
-tell in ``damaged.json``: what is made of other data cannot be compared.
+tell in ``changed_data.json``: what is made of other data cannot be compared.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class ChangedData(ABC):
 
     def __init__(self, left: int | None, folder: str):
         """``left``: how many datasets that have such values are left as they are; None for a change of each."""
-        self.left, self.path = left, os.path.join(folder, "damaged.json")
+        self.left, self.path = left, os.path.join(folder, "changed_data.json")
         self.were_given = False
         """Whether some dataset was made of such values."""
         self.seen: set[int] = set()

@@ -7,8 +7,8 @@ there many times over; ``short``, its first word only; ``between``, the last who
 ``joined``, its most frequent sign is missing once; ``foreign``, such a sign is within a word, too, two letters of it
 are none of English, one of them none of Latin-1, and a blank is two; ``more``, it has what the next ones have a list
 of, boxes say, beside its own. It is an item in the middle of the first list, array or tensor that a dataset is made of,
-or, where none is, has when it is given to a loader; what it was is said in ``damaged.json``, for what is made of other
-data cannot be compared, and whether it has a text.
+or, where none is, has when it is given to a loader; what it was is said in ``changed_data.json``, for what is made of
+other data cannot be compared, and whether it has a text.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Let a letter be one that Latin-1 has not, in all texts that datasets are made of, and in what knows these texts.
 
 Lists of texts are changed in place before a dataset is made of them, and so is what it is made of beside them, however
-deep: a vocabulary has its words with the other letter, too. ``damaged.json`` tells which texts these were, without the
-samples: where one side keeps its vocabulary elsewhere nothing can be compared.
+deep: a vocabulary has its words with the other letter, too. ``changed_data.json`` tells which texts these were,
+without the samples: where one side keeps its vocabulary elsewhere nothing can be compared.
 """
 
 from __future__ import annotations

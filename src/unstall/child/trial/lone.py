@@ -1,7 +1,7 @@
 """Let the last batch of each epoch have one sample, as data of another length have: ``squeeze()`` takes its dimension
 away, statistics over it are none.
 
-``damaged.json`` says that there was such a batch: a program that makes its batches itself has none.
+``changed_data.json`` says that there was such a batch: a program that makes its batches itself has none.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
     """What makes batches of samples for torch's loaders."""
     if trial.is_helper():
         return []
-    return [("torch.utils.data.sampler", lambda module: _leave_one(module, os.path.join(folder, "damaged.json")))]
+    return [("torch.utils.data.sampler", lambda module: _leave_one(module, os.path.join(folder, "changed_data.json")))]
 
 
 def _leave_one(module: Any, told: str) -> None:

@@ -2,8 +2,8 @@
 
 The list that a dataset is made of, and others as long, are there over and over, and samplers take as many samples in
 an epoch as before, of all. Or, with ``plan["times"]``, they are there so many times, and epochs are longer too. A
-program that takes far more memory for it is ended, and ``damaged.json`` says so; else it says what was in the middle of
-the list.
+program that takes far more memory for it is ended, and ``changed_data.json`` says so; else it says what was in the
+middle of the list.
 """
 
 from __future__ import annotations

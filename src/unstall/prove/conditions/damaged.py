@@ -36,14 +36,14 @@ class DamagedData(NamedTuple):
 
     def is_borne_by(self, original: WholeRun) -> bool:
         """Whether the original's run with such data tells what the changed program is to do."""
-        is_so = original.damaged is not None and not takes_too_much(original)
+        is_so = original.changed_data is not None and not takes_too_much(original)
         return is_so and not (self.is_sound and original.effects.status)
 
     def excuse(self, original: WholeRun, changed: WholeRun) -> str:
         """Why the changed program's run tells nothing, in words; nothing where it does."""
         if self.may_take_more and takes_too_much(changed):
             return "it takes too much time or memory"
-        if changed.damaged != original.damaged:  # it makes its datasets of something else
+        if changed.changed_data != original.changed_data:  # it makes its datasets of something else
             return "the change makes its datasets otherwise"
         return ends.of_error(changed) if self.may_fail else ""
 
@@ -100,9 +100,9 @@ def takes_more(rises: tuple[float, float]) -> str:
 
 def has_text(run: WholeRun) -> bool:
     """Whether the data that were changed have a text."""
-    return bool((run.damaged or {}).get("is_text"))
+    return bool((run.changed_data or {}).get("is_text"))
 
 
 def takes_too_much(run: WholeRun) -> bool:
     """Whether a run was ended before it was over."""
-    return run.timed_out or bool((run.damaged or {}).get("too_large"))
+    return run.timed_out or bool((run.changed_data or {}).get("too_large"))

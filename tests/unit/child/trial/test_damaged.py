@@ -48,15 +48,15 @@ def test_a_text_of_one_dataset_is_damaged_before_it_is_made(tmp_path, plan, leng
     lengths = [1] * 9
     lengths[4] = length
     assert done.stdout.strip() == f"{lengths} {words}", done.stderr
-    told = json.loads((folder / "damaged.json").read_text())
+    told = json.loads((folder / "changed_data.json").read_text())
     assert told["is_text"] and isinstance(told["item"], str)
 
 
 def damaged(tmp_path, value, kind="spoiled"):
     damage = DamagedData(kind, 0, str(tmp_path))
-    (tmp_path / "damaged.json").unlink(missing_ok=True)
+    (tmp_path / "changed_data.json").unlink(missing_ok=True)
     damage.one_of([3, "settings", [1, 2], value])
-    return (tmp_path / "damaged.json").exists()
+    return (tmp_path / "changed_data.json").exists()
 
 
 @pytest.mark.parametrize("value", [torch.ones(9, 2), np.ones((9, 2), np.float32)])
@@ -149,4 +149,4 @@ OWN = """
 def test_what_a_dataset_has_made_itself_is_damaged_when_a_loader_gets_it(tmp_path, which, counts):
     done, folder = run_under({"damaged": {"kind": "spoiled", "which": which}}, OWN, tmp_path)
     assert done.stdout.split() == counts, done.stderr
-    assert (folder / "damaged.json").exists()
+    assert (folder / "changed_data.json").exists()

@@ -60,7 +60,7 @@ def test_which_texts_were_changed_is_told(tmp_path):
         (tmp_path / str(number)).mkdir()
         program = PROGRAM.replace("__MORE__", more).replace("Vocabulary(lines,", f"Vocabulary({lines},")
         _, folder = run_under({"letters": {}}, program, tmp_path / str(number))
-        told.append(json.loads((folder / "damaged.json").read_text()))
+        told.append(json.loads((folder / "changed_data.json").read_text()))
     assert told[0]["is_text"]
     assert told[0] == told[1] != told[2], "the last one's vocabulary knows fewer words"
 
@@ -77,4 +77,4 @@ def test_lists_of_numbers_are_left(tmp_path):
     """
     done, folder = run_under({"letters": {}}, program, tmp_path)
     assert done.stdout == f"{([0.5] * 8, {'name': 'a'}, ['a'] * 7)}\n", done.stderr
-    assert not (folder / "damaged.json").exists()
+    assert not (folder / "changed_data.json").exists()

@@ -26,7 +26,7 @@ LONE = """
 def test_each_epoch_ends_with_one_sample(tmp_path):
     done, folder = run_under({"lone": {}}, LONE, tmp_path)
     assert done.stdout.splitlines() == ["[4, 4, 1]"] * 2 + ["[5, 1]", "10", "[1] []"], done.stderr
-    assert json.loads((folder / "damaged.json").read_text()) == {"item": "of the last batch", "is_text": False}
+    assert json.loads((folder / "changed_data.json").read_text()) == {"item": "of the last batch", "is_text": False}
 
 
 @pytest.mark.timeout(120)
@@ -36,4 +36,4 @@ def test_a_program_of_single_samples_is_not_said_to_have_such_a_batch(tmp_path):
         print(len([*DataLoader([1, 2, 3], batch_size=1)]), len([*DataLoader([1, 2, 3], batch_size=None)]))
     """
     done, folder = run_under({"lone": {}}, program, tmp_path)
-    assert done.stdout == "3 3\n" and not (folder / "damaged.json").exists()
+    assert done.stdout == "3 3\n" and not (folder / "changed_data.json").exists()

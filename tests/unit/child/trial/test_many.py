@@ -35,7 +35,7 @@ MANY = """
 def test_far_more_samples_make_epochs_as_long_as_ever(tmp_path):
     done, folder = run_under({"many": {}}, MANY, tmp_path)
     assert done.stdout.splitlines() == ["200000 10 3 True 3 7", "True"], done.stderr
-    assert json.loads((folder / "damaged.json").read_text())["is_text"]
+    assert json.loads((folder / "changed_data.json").read_text())["is_text"]
 
 
 @pytest.mark.timeout(240)
@@ -49,4 +49,4 @@ def test_a_program_that_takes_far_more_memory_for_them_is_ended(tmp_path):
     greedy = MANY + "    held = [b'x' * (1 << 20) for _ in range(4000)]\n    print('held')\n"
     done, folder = run_under({"many": {}}, greedy, tmp_path)
     assert done.returncode == 1 and "held" not in done.stdout
-    assert json.loads((folder / "damaged.json").read_text()) == {"too_large": True}
+    assert json.loads((folder / "changed_data.json").read_text()) == {"too_large": True}
