@@ -14,6 +14,7 @@ from typing import Any
 from unstall.optimize import thresholds as rounding
 from unstall.optimize.sameness import Limits
 from unstall.prove import accounts, more_outputs, renamed_state, stored, thresholds
+from unstall.prove.findings import Findings
 from unstall.prove.left_behind import echoes
 from unstall.prove.left_behind.echoes import Echo
 from unstall.prove.left_behind.effects import STDERR, Effects
@@ -22,9 +23,6 @@ from unstall.prove.runner import WholeRun
 from unstall.prove.runs import ProofEnded, Runs, agree, reseeded
 from unstall.prove.timing import ProofPair, own_pairs
 from unstall.records.proof import Difference
-from unstall.records.remedies import Sameness
-
-_LEVELS: tuple[Sameness, ...] = ("exact", "close", "reduced")
 
 
 @dataclass
@@ -35,11 +33,8 @@ class Comparer:
     allow: frozenset[str]
     """What may differ: ``reduced``, the values; ``training-changing``, the number of steps and samples too."""
     log: Callable[[str], None]
-    known_by: list[str] = field(default_factory=list)
-    level: int = 0
-    """How the same it is so far, in ``_LEVELS``."""
-    furthest: float = 0.0
-    """The largest difference that was taken for rounding, over its limit."""
+    findings: Findings
+    """Of the proof."""
     rounding_learned: int = 0
     """How often more was learned of how far rounding goes, for runs that nothing watches."""
     perturbed: list[tuple[Effects, Effects]] = field(default_factory=list)
@@ -49,11 +44,6 @@ class Comparer:
     def echoed(self) -> Sequence[Echo]:
         """Settings of the change, which may be printed as they are."""
         return echoes.of_change(self.runs.sides)
-
-    @property
-    def sameness(self) -> Sameness:
-        """By all that was compared so far."""
-        return _LEVELS[self.level]
 
     def compare(
         self, plan: Mapping[str, Any], original: WholeRun, changed: WholeRun, *, is_whole: bool, where: str = ""
@@ -73,19 +63,18 @@ class Comparer:
         renamed = renamed_state.between(original, changed)
         original, changed = (renamed_state.without(renamed, run) for run in (original, changed))
         if renamed:
-            self._note(renamed_state.NOTE)
+            self.findings.add_once(renamed_state.NOTE)
         is_exact = agree(original, changed)
         self._judge_counts(original, changed, is_exact=is_exact and is_whole, where=where)
         again = [] if is_exact else [renamed_state.without(renamed, self.runs.original(plan))]
         if not is_exact:
             self.judge(_structure(original, changed, again[0]), where)
-        if not is_exact and self.sameness != "reduced":
+        if not is_exact and self.findings.sameness != "reduced":
             self.log("how far rounding goes")
             again += [renamed_state.without(renamed, run) for run in self.runs.perturbed(plan)]
             verdict = Limits(original.tensors, [run.tensors for run in again]).judge(changed.tensors)
             if verdict.sameness == "close":
-                self._at_most("close")
-                self.furthest = max(self.furthest, verdict.ratio)
+                self.findings.rounded(verdict.ratio)
             elif verdict.says_nothing and not self.allow:
                 raise ProofEnded("inconclusive", verdict.reason or "")
             else:
@@ -110,7 +99,7 @@ class Comparer:
         """
         changed = self._with_its_outputs(original, changed)
         in_counts = _in_counts(original, changed)
-        is_other = self.sameness == "exact" and not agree(original, changed)
+        is_other = self.findings.sameness == "exact" and not agree(original, changed)
         if in_counts is None and not is_other:
             return
         again = self.runs.original(plan)
@@ -119,9 +108,7 @@ class Comparer:
             if agree(original, again):
                 self.judge(_in_values(original, changed) if is_other else None)
                 return
-        self.known_by.append(
-            "under its own seeds the program does not do the same twice: numbers not compared as it is"
-        )
+        self.findings.add("under its own seeds the program does not do the same twice: numbers not compared as it is")
 
     def compare_effects(self, pairs: Sequence[ProofPair]) -> None:
         """Compare what the last of these unwatched runs have left behind; the original once more where that decides."""
@@ -136,18 +123,17 @@ class Comparer:
             comparison = self._comparison(originals)
             difference = comparison.first(changed)
         self.judge(difference)
-        notes = [f"{name}: not compared, as the original's own runs differ in it" for name in comparison.unsteady]
-        notes += [
-            f"{name}: compared without settings of the change that are printed there" for name in comparison.masked
-        ]
-        self.known_by += [note for note in dict.fromkeys(notes) if note not in self.known_by]
+        for name in comparison.unsteady:
+            self.findings.add_once(f"{name}: not compared, as the original's own runs differ in it")
+        for name in comparison.masked:
+            self.findings.add_once(f"{name}: compared without settings of the change that are printed there")
 
     def _learn_rounding(self, pair: ProofPair) -> bool:
         """Whether more is known of how far rounding goes in what such a run leaves, after some runs under its seeds.
 
         A weight that has next to no gradient goes anywhere, which few runs under other seeds need not show.
         """
-        if self.sameness != "close" or self.rounding_learned >= thresholds.ROUNDING_LEARNED:
+        if self.findings.sameness != "close" or self.rounding_learned >= thresholds.ROUNDING_LEARNED:
             return False
         self.rounding_learned += 1
         self.log("how far rounding goes in what these runs leave")
@@ -170,7 +156,7 @@ class Comparer:
 
     def in_wording(self, plan: Mapping[str, Any], original: Effects, changed: Effects) -> Difference | None:
         """As :meth:`in_effects`, of words alone where results are close: no runs need tell how far figures go."""
-        if self.sameness == "exact":
+        if self.findings.sameness == "exact":
             return self.in_effects(plan, original, changed)
         if EffectsComparison([original], loose=True).first(changed) is None:
             return None
@@ -195,7 +181,7 @@ class Comparer:
         """
         comparison = self._comparison([original])
         difference = comparison.first(changed)
-        if difference is not None and difference.kind == "values" and self.sameness == "close":
+        if difference is not None and difference.kind == "values" and self.findings.sameness == "close":
             runs = self.runs.perturbed(plan)  # how far rounding goes depends on the data
             comparison = self._comparison([original], [(original, of(run.effects)) for run in runs])
             difference = comparison.first(changed)
@@ -211,7 +197,7 @@ class Comparer:
             words_differ(STDERR, [pair.original.errors for pair in own], own[-1].changed.errors) if own else None
         )
         if difference is not None:
-            self.known_by.append(f"not judged: {difference}")
+            self.findings.add(f"not judged: {difference}")
 
     def judge(self, difference: Difference | None, where: str = "") -> None:
         """Raise ProofEnded for a difference that nobody allowed."""
@@ -219,9 +205,9 @@ class Comparer:
             return
         if not self._allows(difference):
             raise ProofEnded("different", f"it does not do the same{where}: {difference}", first_difference=difference)
-        if self.sameness != "reduced":
-            self.known_by.append(f"differs, as allowed, from {difference} on")
-        self._at_most("reduced")
+        if self.findings.sameness != "reduced":
+            self.findings.add(f"differs, as allowed, from {difference} on")
+        self.findings.lower("reduced")
 
     def _allows(self, difference: Difference) -> bool:
         """Whether a difference is one that the person allowed; words printed, files and exit code never are."""
@@ -235,18 +221,14 @@ class Comparer:
             return
         self.judge(accounts.first_difference(original.account, changed.account, to_the_bit=is_exact), where)
         if is_exact and accounts.draws_differ(original.account, changed.account):
-            self._note("it draws other random numbers, which no result depends on")
+            self.findings.add_once("it draws other random numbers, which no result depends on")
 
     def _with_its_outputs(self, original: WholeRun, changed: WholeRun) -> WholeRun:
         """The changed run with those outputs of its models that the original's have, too."""
         its = more_outputs.without(original, changed)
         if its is not changed:
-            self._note(more_outputs.NOTE)
+            self.findings.add_once(more_outputs.NOTE)
         return its
-
-    def _note(self, note: str) -> None:
-        """Say it once."""
-        self.known_by += [note] * (note not in self.known_by)
 
     def _may_vary(self, originals: Sequence[Effects]) -> bool:
         """Whether more runs of the original may show that it does not do the same each time, or by how much not."""
@@ -259,14 +241,11 @@ class Comparer:
         self, originals: Sequence[Effects], perturbed: Sequence[tuple[Effects, Effects]] = ()
     ) -> EffectsComparison:
         # A figure that rounding can tip over goes as far as the change's own rounding does, not as any could.
-        share = min(1.0, max(thresholds.LEAST_ROUNDING, thresholds.FIGURES_OVER_NUMBERS * self.furthest))
-        size = share * rounding.SIZE if self.sameness == "close" else 0.0
-        loose = self.sameness == "reduced"
+        share = min(1.0, max(thresholds.LEAST_ROUNDING, thresholds.FIGURES_OVER_NUMBERS * self.findings.furthest))
+        size = share * rounding.SIZE if self.findings.sameness == "close" else 0.0
+        loose = self.findings.sameness == "reduced"
         perturbed = [*self.perturbed, *perturbed]
         return EffectsComparison(originals, perturbed, size=size, loose=loose, echoed=self.echoed)
-
-    def _at_most(self, level: Sameness) -> None:
-        self.level = max(self.level, _LEVELS.index(level))
 
 
 def _structure(original: WholeRun, changed: WholeRun, again: WholeRun) -> Difference | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from unstall.prove import accounts
+from unstall.prove.findings import Findings
 from unstall.prove.runner import WholeRun
 from unstall.prove.runs import OriginalFailed, Runs, Shorter, plan_of, samples_to_leave_out
 
@@ -28,8 +29,8 @@ class FewerSamples:
     """Of the seeds."""
     by_sample: bool
     """Whether each sample is drawn under a seed of its own."""
-    known_by: list[str]
-    """What is compared, in words; one is added where samples cannot be left out."""
+    findings: Findings
+    """Of the proof: where samples cannot be left out, it is one."""
 
     def watched(self, usual: WholeRun) -> Both | None:
         """With fewer samples where they can be left out, else with all; None where the original does not work so.
@@ -50,7 +51,7 @@ class FewerSamples:
         runs = self._both("datasets", fewer)
         if runs is not None and (not _ends_alike(runs) or _is_shorter(runs, usual)):
             return runs
-        self.known_by.append(_ORDERS_ITSELF)
+        self.findings.add(_ORDERS_ITSELF)
         return None
 
     def _both(self, shorter: Shorter, fewer: Sequence[int]) -> Both | None:

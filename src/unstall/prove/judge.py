@@ -29,6 +29,7 @@ from unstall.prove import (
 )
 from unstall.prove.comparing import Comparer
 from unstall.prove.fewer_samples import FewerSamples, shortened
+from unstall.prove.findings import Findings
 from unstall.prove.growth import growing
 from unstall.prove.lines.sources import Change
 from unstall.prove.runner import WholeRun
@@ -82,13 +83,18 @@ class Judge:
     """What a step of this program is."""
     unreached: list[str] = field(default_factory=list)
     """Changed lines that no run reached."""
+    findings: Findings = field(default_factory=Findings)
+    change: Change = field(init=False)
+    runs: Runs = field(init=False)
+    comparer: Comparer = field(init=False)
 
-    def prove(self) -> Proof:
-        """Judge the change."""
+    def __post_init__(self) -> None:
         self.change = Change.of(self.sides)
         self.runs = Runs(self.runner, self.sides, self.options.budget_s, self.clock)
-        self.comparer = Comparer(self.runs, self.options.allow, self.log)
-        self.known_by = self.comparer.known_by
+        self.comparer = Comparer(self.runs, self.options.allow, self.log, self.findings)
+
+    def prove(self) -> Proof:
+        """Judge the change, within the budget since this was made."""
         try:
             self._refuse()
             self.kind = self._look()
@@ -96,13 +102,7 @@ class Judge:
             self._time()
             ended = self._conclude()
             if ended.verdict == "proven":
-                last = last_checks.LastChecks(self.runs, self.change, self.comparer, self.pairs, self.watched, self.log)
-                last.make(self._plan_of_a_step())
-                self.log("which lines of the change are reached")
-                usual = self.pairs[0].changed.effects.status
-                account = (self.watched[0].changed.account if self.watched else None) or {"steps": 0, "calls": ()}
-                counts = int(account["steps"]), accounts.calls_of(account, "train")
-                self.unreached = following.Follower(self.runs, self.change, usual, self.has_seeds, *counts).unreached()
+                self._check_last()
         except ProofEnded as early:
             ended = early
         return self._proof(ended)
@@ -148,7 +148,7 @@ class Judge:
             return False
         self.comparer.compare(plan, original, self.runs.changed(plan, original.seconds), is_whole=False)
         self.by_sample = False
-        self.known_by.append(_DRAWS_OTHERWISE)
+        self.findings.add(_DRAWS_OTHERWISE)
         return True
 
     def _watch(self, kind: str) -> None:
@@ -161,7 +161,7 @@ class Judge:
         if original.account and changed.account and accounts.takes_precedence(original.account, changed.account):
             raise ProofEnded("refused", "it changes what is measured: the system prefers it to other programs")
         self.comparer.compare(plan, original, changed, is_whole=True)
-        self.known_by.append(self._words_of_tensors(original) if original.tensors else _NOTHING_SEEN)
+        self.findings.add(self._words_of_tensors(original) if original.tensors else _NOTHING_SEEN)
         self.runs.need(self._seconds_left(original, changed))
         if not original.tensors:
             if not any(content.size for content in original.effects.contents.values()):
@@ -176,7 +176,7 @@ class Judge:
         """About how long the rest of a proof takes that comes to its end, by the first whole run of each side."""
         faster_s = min(original.seconds, changed.seconds)  # one that is slower comes to none of the last checks
         pairs = thresholds.LEAST_PAIRS + _PAIRS_WATCHED_LATER
-        for_rounding = 1 + rounding.PERTURBED_RUNS if self.comparer.sameness == "close" else 0
+        for_rounding = 1 + rounding.PERTURBED_RUNS if self.findings.sameness == "close" else 0
         return (
             original.seconds * (2 * pairs + for_rounding)
             + last_checks.seconds_taken(original, faster_s)
@@ -202,25 +202,25 @@ class Judge:
         """
         self.log("the same under seeds that the change has not seen, with fewer samples")
         shift = other_seeds()
-        runs = FewerSamples(self.runs, kind, shift, self.by_sample, self.known_by).watched(original)
+        runs = FewerSamples(self.runs, kind, shift, self.by_sample, self.findings).watched(original)
         if runs is None:
             self.has_seeds = False
-            self.known_by.append(_FAILS_UNDER_OTHERS)
+            self.findings.add(_FAILS_UNDER_OTHERS)
             return
         plan, other, changed = runs
         is_shorter = bool(shortened(other))
         self.has_seeds = not begin_alike(original, other)
         if not (self.has_seeds or is_shorter):
-            self.known_by.append(_FIXED_SEEDS)
+            self.findings.add(_FIXED_SEEDS)
             return
         self.watched.append(ProofPair(other, changed))
         conditions = ["under other seeds"] * self.has_seeds + ["with fewer samples in each epoch"] * is_shorter
         self.comparer.compare(plan, other, changed, is_whole=True, where=f" {' and '.join(conditions)}")
-        self.known_by.append(
+        self.findings.add(
             f"under the program's seeds, and under those seeds changed by {shift}" if self.has_seeds else _FIXED_SEEDS
         )
         if is_shorter:
-            self.known_by.append(
+            self.findings.add(
                 f"with the data as they are, and with {plan['shorter']['samples']} fewer samples in each epoch"
             )
 
@@ -301,6 +301,17 @@ class Judge:
         reasons = [_done_to_the_machine(pair.original, pair.changed) for pair in self.watched]
         return f"{reasons[0]}, which the original does not" if reasons and all(reasons) else None
 
+    def _check_last(self) -> None:
+        """Look at what is proven so far where things go otherwise, and line by line. Raises ProofEnded."""
+        last_checks.LastChecks(
+            self.runs, self.change, self.comparer, self.findings, self.pairs, self.watched, self.log
+        ).make(self._plan_of_a_step())
+        self.log("which lines of the change are reached")
+        usual = self.pairs[0].changed.effects.status
+        account = (self.watched[0].changed.account if self.watched else None) or {"steps": 0, "calls": ()}
+        counts = int(account["steps"]), accounts.calls_of(account, "train")
+        self.unreached = following.Follower(self.runs, self.change, usual, self.has_seeds, *counts).unreached()
+
     def _plan_of_a_step(self) -> Mapping[str, Any] | None:
         """To watch the first step; None of a program that makes none."""
         if not self.kind:
@@ -315,13 +326,13 @@ class Judge:
         counted = f" ({words})" if original.account and (words := accounts.in_words(original.account)) else ""
         return (
             f"inputs, outputs, losses, weights and optimizer state of whole runs, "
-            f"{exactness[self.comparer.sameness]}{counted}"
+            f"{exactness[self.findings.sameness]}{counted}"
         )
 
     def _proof(self, ended: ProofEnded) -> Proof:
         ratio = ratio_of(self.pairs)
         is_same = ended.verdict in ("proven", "not-faster") or (ended.verdict == "inconclusive" and bool(self.watched))
-        known_by = list(self.known_by)
+        known_by = list(self.findings.known_by)
         if self.pairs:
             reseeded = len(self.pairs) - len(own_pairs(self.pairs))
             known_by.append(
@@ -332,7 +343,7 @@ class Judge:
             verdict=ended.verdict,
             reason=ended.reason,
             changes=self.sides.label,
-            sameness=self.comparer.sameness if is_same else None,
+            sameness=self.findings.sameness if is_same else None,
             ratio=ProofRatio(value=ratio.value, low=ratio.low, high=ratio.high)
             if ratio and math.isfinite(ratio.high)
             else None,

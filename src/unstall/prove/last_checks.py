@@ -26,6 +26,7 @@ from unstall.prove.conditions import (
     stress,
 )
 from unstall.prove.conditions.other_sides import OtherSides
+from unstall.prove.findings import Findings
 from unstall.prove.left_behind.effects import Effects
 from unstall.prove.left_behind.effects_comparison import EffectsComparison
 from unstall.prove.lines.sources import Change
@@ -69,6 +70,7 @@ class LastChecks:
     runs: Runs
     change: Change
     comparer: Comparer
+    findings: Findings
     pairs: Sequence[ProofPair]
     """Whole runs that nothing watched."""
     watched: Sequence[ProofPair]
@@ -101,7 +103,7 @@ class LastChecks:
             changed = self.runs.changed({**plan, **one.plan}, original.seconds)
             self.comparer.judge(stress.first_difference(original, changed, one), one.where)
             if stress.has_losses(original):
-                self.comparer.known_by.append(f"{one.compared} of the first step{one.where}")
+                self.findings.add(f"{one.compared} of the first step{one.where}")
 
     def _diverge(self) -> None:
         """Compare how both tell that a training has gone astray, to its end."""
@@ -116,7 +118,7 @@ class LastChecks:
         reason = ends.otherwise(original, changed)
         if reason:
             raise ProofEnded("inconclusive", f"{reason}{diverged.WHERE}")
-        self.comparer.known_by.append(f"exit code, and how numbers that are none are spelled,{diverged.WHERE}")
+        self.findings.add(f"exit code, and how numbers that are none are spelled,{diverged.WHERE}")
 
     def _fail(self) -> None:
         """Compare how both end where something goes wrong."""
@@ -136,7 +138,7 @@ class LastChecks:
             if reason is not None:
                 raise ProofEnded("inconclusive", reason)
             compared = "exit code, and lines and files that are there" if fault.compares_files else "exit code"
-            self.comparer.known_by.append(f"{compared}{fault.where}")
+            self.findings.add(f"{compared}{fault.where}")
 
     def _failing(self, plan: Mapping[str, Any], where: str) -> tuple[WholeRun, WholeRun] | None:
         """A run of each side under a plan that may make it fail; None where the original does not end, which is noted.
@@ -145,18 +147,18 @@ class LastChecks:
         """
         original = self.runs.may_fail(self.runs.sides.original, plan)
         if original.timed_out:
-            self.comparer.known_by.append(f"not compared{where}: the original does not end")
+            self.findings.add(f"not compared{where}: the original does not end")
             return None
         return original, self.runs.may_fail(self.runs.sides.changed, plan)
 
     def _compare_numbers(self, fault: faults.Fault, original: WholeRun, changed: WholeRun) -> None:
         """What was saved by then must hold the same numbers, if it does so in the original once more."""
-        if self.comparer.sameness == "close":
+        if self.findings.sameness == "close":
             files = [faults.of_numbers(run.effects) for run in (original, changed)]
             self.comparer.judge(self.comparer.in_effects(fault.plan, *files, of=faults.of_numbers), fault.where)
             return
         difference = faults.other_numbers(original.effects, changed.effects)
-        if difference is not None and self.comparer.sameness == "exact":
+        if difference is not None and self.findings.sameness == "exact":
             again = self.runs.may_fail(self.runs.sides.original, fault.plan)
             if faults.other_numbers(original.effects, again.effects) is None:
                 self.comparer.judge(difference, fault.where)
@@ -184,7 +186,7 @@ class LastChecks:
         try:
             return self.runs.may_fail(self.runs.sides.original, plan)
         except UnstallFailed as failed:
-            self.comparer.known_by.append(f"not compared{where}: unstall itself failed in it ({failed.failure})")
+            self.findings.add(f"not compared{where}: unstall itself failed in it ({failed.failure})")
             return None
 
     def _compare_of(self, data: damaged.DamagedData) -> _Compare | None:
@@ -214,16 +216,16 @@ class LastChecks:
         changed = self.runs.may_fail(self.runs.sides.changed, plan)
         excused = excuse(original, changed)
         if excused:
-            self.comparer.known_by.append(f"not compared{where}: {excused}")
+            self.findings.add(f"not compared{where}: {excused}")
             return
         reason = ends.otherwise(original, changed)
-        if not reason and compare and not original.effects.status and self.comparer.sameness != "reduced":
+        if not reason and compare and not original.effects.status and self.findings.sameness != "reduced":
             difference = compare(plan, original.effects, changed.effects)
             reason = f"it does not do the same ({difference})" if difference is not None else ""
         if reason:
             raise ProofEnded("inconclusive", f"{reason}{where}")
         compared = "exit code, standard output and files" if compare else "exit code"
-        self.comparer.known_by.append(f"{compared}{where}")
+        self.findings.add(f"{compared}{where}")
 
     def _lengthen(self, plan: Mapping[str, Any]) -> None:
         """Compare how much memory both take more for one text that is very long: that of all others, if it is padded.
@@ -240,7 +242,7 @@ class LastChecks:
         reason = damaged.takes_more((rises[0], rises[1]))
         if reason:
             raise ProofEnded("inconclusive", reason)
-        self.comparer.known_by.append("memory with one sample 200 times as long as usual")
+        self.findings.add("memory with one sample 200 times as long as usual")
 
     def _meet(self) -> None:
         """Compare what both do in circumstances that this program does not meet, and others of its kind do."""
@@ -268,7 +270,7 @@ class LastChecks:
     @property
     def _if_exact(self) -> _Compare | None:
         """How to compare a training that takes another course: where results are close, it may part from the other."""
-        return self.comparer.in_effects if self.comparer.sameness == "exact" else None
+        return self.comparer.in_effects if self.findings.sameness == "exact" else None
 
     def _compare_under(
         self, plan: Mapping[str, Any], where: str, compare: _Compare | None, *, may_fail: bool = False
@@ -297,13 +299,13 @@ class LastChecks:
             if EffectsComparison([before]).first(original) is not None:
                 difference = elsewhere.first_difference(original, changed)
             self.comparer.judge(difference, elsewhere.WHERE)
-        self.comparer.known_by.append(f"standard output and files in the working folder{elsewhere.WHERE}")
+        self.findings.add(f"standard output and files in the working folder{elsewhere.WHERE}")
 
     def _repeat(self) -> None:
         """Compare runs that find what an earlier one has left, while threads beside the main one are held up."""
         first = self.pairs[0]
         if first.original.files is None or first.changed.files is None:
-            self.comparer.known_by.append(repeated.TOO_MUCH)
+            self.findings.add(repeated.TOO_MUCH)
             return
         self.log("how both run where an earlier run has left its files")
         changed = self._run(repeated.over(self.runs.sides.changed, first.changed.files), repeated.PLAN)
@@ -312,7 +314,7 @@ class LastChecks:
             self.comparer.compare_repeated(self.pairs, original, changed, repeated.WHERE)
             if changed.outlived_s > thresholds.OUTLIVES_S >= original.outlived_s:
                 raise ProofEnded("inconclusive", f"a process of it may go on after its end{repeated.WHERE}")
-        self.comparer.known_by.append(f"exit code, standard output and files{repeated.WHERE}")
+        self.findings.add(f"exit code, standard output and files{repeated.WHERE}")
 
     def _take_over(self) -> None:
         """Compare what runs leave that find the files of a training with other seeds, be it better or worse."""
@@ -327,7 +329,7 @@ class LastChecks:
             if self._taken_over(self.runs.sides.original, this.shift, this.original, other.original) is None:
                 self.comparer.judge(difference, repeated.OVER_ANOTHER)
             return
-        self.comparer.known_by.append(f"standard output and files{repeated.OVER_ANOTHER}")
+        self.findings.add(f"standard output and files{repeated.OVER_ANOTHER}")
 
     def _taken_over(self, files: Files, shift: int | None, usual: WholeRun, earlier: WholeRun) -> Difference | None:
         """What a side does not leave as in a clean folder, where it finds what an earlier training has left."""
