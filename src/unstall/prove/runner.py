@@ -19,7 +19,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from unstall.optimize.equivalence import failures_in, read
 from unstall.optimize.sameness import ObservedTensor
@@ -99,6 +99,19 @@ class WholeRun:
     """What unstall's own child side could not do in its processes, a line each."""
 
 
+class _Measured(NamedTuple):
+    """What is seen of a run's processes from outside."""
+
+    seconds: float
+    """Until the last of them has ended."""
+    timed_out: bool
+    memory_bytes: float
+    status: int
+    outlived_s: float
+    """From the program's own end to that of the last."""
+    use: MachineUse
+
+
 class SandboxedRunner:
     """Runs one command with either side's files, one run at a time."""
 
@@ -117,55 +130,23 @@ class SandboxedRunner:
 
         ``keeps_files``: read what it has left as a whole.
         """
-        line = _absolute(self.line) if "elsewhere" in plan else self.line
-        words = self.sandbox.command(with_files(files, line, self.slot, self.sandbox), settled=True)
-        # Every run has a hash seed, those that are compared number by number the same: none can be told by it.
-        own = {"PYTHONHASHSEED": str(random.SystemRandom().randrange(1, 2**32)), **os.environ}
-        around = os.environ if plan.get("seed") else own
-        env = trial_environment(self.sandbox, self.slot, {"settings": {}, **plan}, around)
+        words = self._words(files, plan)
         keys, inherited = _keys(), Inherited.now()
-        saves = Saves(self.sandbox.home)
-        with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors, saves:
-            began = time.monotonic()
-            process = subprocess.Popen(words, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=errors)
-            try:
-                stops, use = bool(plan.get("clock", {}).get("steps")), MachineUse(process.pid)
-                outlives_s = float(plan.get("outlives", {}).get("seconds", math.inf))
-                memory, ended, timed_out = self._wait(process, use, began + timeout, outlives_s, stops=stops)
-                seconds = time.monotonic() - began
-            except BaseException:  # Ctrl-C
-                self._end(process)
-                raise
-            contents: dict[str, Content] = {
-                STDOUT: Content.of(_content(output)),
-                **dict(written(self.sandbox.layers(), files)),
-            }
+        with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors, Saves(self.sandbox.home) as saves:
+            measured = self._measured(words, plan, timeout, output, errors)
+            contents = {STDOUT: Content.of(_content(output)), **dict(written(self.sandbox.layers(), files))}
             left = _files_of([name for name in contents if name != STDOUT], self.sandbox) if keeps_files else None
-            complaints = _content(errors)
-            lines = complaints.decode(errors="replace").strip().splitlines()
-        if Inherited.now() != inherited:
-            contents["what unstall's own process may use, and how it is scheduled"] = NOTHING
-            inherited.put_back()
-        contents |= {f"the kernel's keyring, {name}": NOTHING for name in _keys() - keys}
+            printed = _content(errors)
         refused = self.sandbox.refused_lately()
-        contents |= {f"the sandbox's own folder, {name}": NOTHING for name in self.sandbox.forget()}
-        calls, quarters = counted_in(self.slot / "calls.json")
+        contents |= self._left_elsewhere(keys, inherited)
+        lines = printed.decode(errors="replace").strip().splitlines()
+        use = measured.use
         run = WholeRun(
-            seconds=seconds,
-            timed_out=timed_out,
-            memory_bytes=memory,
-            effects=Effects(process.returncode, lines[-1][:200] if lines else "", contents),
-            errors=Content.of(complaints),
-            tensors=list(read(self.slot / "observed.bin")),
-            account=_json(self.slot / "account.json"),
-            clock=_json(self.slot / "clock.json"),
-            reached=places_in(self.slot / "reached.jsonl"),
-            calls=calls,
-            quarters=quarters,
-            volume=volume.counted_in(self.slot / "volume.json"),
-            validations=volume.counted_in(self.slot / "validations.json"),
-            results=found_in(self.slot / "results.json"),
-            loop_lines=loop_lines_in(self.slot / "loop_lines.json"),
+            seconds=measured.seconds,
+            timed_out=measured.timed_out,
+            memory_bytes=measured.memory_bytes,
+            effects=Effects(measured.status, lines[-1][:200] if lines else "", contents),
+            errors=Content.of(printed),
             saves=saves.of_files(self.sandbox.layers()),
             refused=refused,
             files=left,
@@ -174,13 +155,79 @@ class SandboxedRunner:
             most_descriptors=use.most_descriptors,
             addresses=frozenset(use.addresses),
             locked=use.locked,
-            raised=_json(self.slot / "raised.json") is True,
-            changed_data=_json(self.slot / "changed_data.json"),
-            outlived_s=began + seconds - ended,
-            failures=failures_in(self.slot),
+            outlived_s=measured.outlived_s,
+            **self._told_by_child(),
         )
         self._empty()
         return run
+
+    def _words(self, files: Files, plan: Mapping[str, Any]) -> list[str]:
+        """The command line that puts files in place, in the sandbox, and becomes the program."""
+        line = _absolute(self.line) if "elsewhere" in plan else self.line
+        return self.sandbox.command(with_files(files, line, self.slot, self.sandbox), settled=True)
+
+    def _environment(self, plan: Mapping[str, Any]) -> dict[str, str]:
+        """The program's environment.
+
+        Every run has a hash seed, those that are compared number by number the same: none can be told by it.
+        """
+        own = {"PYTHONHASHSEED": str(random.SystemRandom().randrange(1, 2**32)), **os.environ}
+        around = os.environ if plan.get("seed") else own
+        return trial_environment(self.sandbox, self.slot, {"settings": {}, **plan}, around)
+
+    def _measured(
+        self, words: Sequence[str], plan: Mapping[str, Any], timeout: float, output: BinaryIO, errors: BinaryIO
+    ) -> _Measured:
+        """Run a command line, and look on until all that it has started has ended, or time is out.
+
+        ``output`` and ``errors`` take what it prints.
+        """
+        env = self._environment(plan)
+        stops = bool(plan.get("clock", {}).get("steps"))
+        outlives_s = float(plan.get("outlives", {}).get("seconds", math.inf))
+        began = time.monotonic()
+        process = subprocess.Popen(words, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=errors)
+        try:
+            use = MachineUse(process.pid)
+            memory, ended, timed_out = self._wait(process, use, began + timeout, outlives_s, stops=stops)
+            all_ended = time.monotonic()
+        except BaseException:  # Ctrl-C
+            self._end(process)
+            raise
+        return _Measured(all_ended - began, timed_out, memory, process.returncode, all_ended - ended, use)
+
+    def _left_elsewhere(self, keys: set[str], inherited: Inherited) -> dict[str, Content]:
+        """What the run has left outside of files, where the next one could find it; what unstall inherits is put back.
+
+        Args:
+            keys: in the kernel's keyrings before the run.
+            inherited: what unstall's own process might use then.
+        """
+        names = [f"the kernel's keyring, {name}" for name in _keys() - keys]
+        if Inherited.now() != inherited:
+            names.append("what unstall's own process may use, and how it is scheduled")
+            inherited.put_back()
+        names += [f"the sandbox's own folder, {name}" for name in self.sandbox.forget()]
+        return dict.fromkeys(names, NOTHING)
+
+    def _told_by_child(self) -> dict[str, Any]:
+        """What the child side has written, as fields of a run."""
+        calls, quarters = counted_in(self.slot / "calls.json")
+        return {
+            "tensors": list(read(self.slot / "observed.bin")),
+            "account": _json(self.slot / "account.json"),
+            "clock": _json(self.slot / "clock.json"),
+            "reached": places_in(self.slot / "reached.jsonl"),
+            "calls": calls,
+            "quarters": quarters,
+            "volume": volume.counted_in(self.slot / "volume.json"),
+            "validations": volume.counted_in(self.slot / "validations.json"),
+            "results": found_in(self.slot / "results.json"),
+            "loop_lines": loop_lines_in(self.slot / "loop_lines.json"),
+            "raised": _json(self.slot / "raised.json") is True,
+            "changed_data": _json(self.slot / "changed_data.json"),
+            "failures": failures_in(self.slot),
+        }
 
     def _wait(
         self, process: subprocess.Popen[bytes], use: MachineUse, deadline: float, outlives_s: float, *, stops: bool
