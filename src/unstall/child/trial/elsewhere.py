@@ -8,7 +8,9 @@ from typing import Any
 
 def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
     """Nothing is watched."""
-    if not os.path.exists(plan["folder"]):  # else the program has begun there
+    try:
         os.makedirs(plan["folder"])
-        os.chdir(plan["folder"])
+    except FileExistsError:  # the program has begun there, or another of its processes has just this moment
+        return []
+    os.chdir(plan["folder"])
     return []
