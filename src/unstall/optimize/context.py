@@ -11,11 +11,11 @@ import libcst as cst
 from unstall.child.seams import autograd
 from unstall.child.seams.loader import EPOCH
 from unstall.optimize.observed import ObservedLoader, RuntimeFacts
+from unstall.optimize.passes import goes_through_once
 from unstall.optimize.program import Program
 from unstall.optimize.source.errors import NotApplicable
 from unstall.optimize.source.files import Sources
 from unstall.optimize.source.module import SourceModule
-from unstall.optimize.source.passes import goes_through_once
 from unstall.optimize.source.places import CallSite
 from unstall.records.measurements import Measurement
 from unstall.records.report import Report

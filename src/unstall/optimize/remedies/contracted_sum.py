@@ -6,7 +6,7 @@ from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_calls import hot_products
 from unstall.optimize.proposal import Proposal
 from unstall.optimize.remedies.base import Remedy
-from unstall.optimize.source.contractions import contractions
+from unstall.optimize.rewrites.contracted_sum import contractions
 from unstall.optimize.thresholds import CONTRACTING_SAVES
 
 _PRODUCTS = hot_products(

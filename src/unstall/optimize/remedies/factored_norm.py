@@ -6,7 +6,7 @@ from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_calls import hot_products
 from unstall.optimize.proposal import Proposal
 from unstall.optimize.remedies.base import Remedy
-from unstall.optimize.source.factored_norms import product_norms
+from unstall.optimize.rewrites.factored_norm import product_norms
 from unstall.optimize.thresholds import FACTORING_SAVES
 
 _PRODUCTS = hot_products(

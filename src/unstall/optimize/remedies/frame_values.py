@@ -12,8 +12,8 @@ from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_lines import hot_functions_within, share_on
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import Remedy, proposals_by_file
+from unstall.optimize.rewrites.frame_values import by_values, rows_as_arrays
 from unstall.optimize.source.errors import NotApplicable
-from unstall.optimize.source.frame_values import by_values, rows_as_arrays
 from unstall.optimize.thresholds import FRAME_ROWS_SAVES, LEAST_SHARE
 from unstall.text.units import percent
 

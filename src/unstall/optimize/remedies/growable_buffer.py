@@ -13,8 +13,8 @@ from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_lines import hot_modules, share_on
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import Remedy, proposals_by_file
+from unstall.optimize.rewrites.growable_buffer import Join, in_spare_room, joins, refuse_changes_in_place
 from unstall.optimize.source.errors import NotApplicable
-from unstall.optimize.source.joins import Join, in_spare_room, joins, refuse_changes_in_place
 from unstall.optimize.thresholds import LEAST_GROWING, SPARE_ROOM_SAVES
 from unstall.text.units import percent
 

@@ -11,8 +11,8 @@ from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_lines import computed_again, share_on
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import Remedy, proposals_by_file
+from unstall.optimize.rewrites.hoist_call import hoisted, invariant_calls
 from unstall.optimize.source.errors import NotApplicable
-from unstall.optimize.source.invariant_calls import hoisted, invariant_calls
 from unstall.optimize.thresholds import HOISTING_SAVES, LEAST_SHARE
 from unstall.text.units import percent
 

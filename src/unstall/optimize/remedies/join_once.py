@@ -10,8 +10,8 @@ from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_lines import hot_modules, share_on
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import Remedy, proposals_by_file
+from unstall.optimize.rewrites.join_once import LoopJoin, loop_joins, once, refuse_shared
 from unstall.optimize.source.errors import NotApplicable
-from unstall.optimize.source.joined_once import LoopJoin, loop_joins, once, refuse_shared
 from unstall.optimize.thresholds import JOINING_ONCE_SAVES, LEAST_SHARE
 from unstall.text.units import percent
 

@@ -13,8 +13,8 @@ from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_lines import by_function, computed_again
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import Remedy, proposals_by_file
+from unstall.optimize.rewrites.keep_results import layer_calls, with_kept_calls, with_kept_method
 from unstall.optimize.source.errors import NotApplicable
-from unstall.optimize.source.keeping import layer_calls, with_kept_calls, with_kept_method
 from unstall.optimize.thresholds import KEPT_RESULTS_SAVE, LEAST_SHARE
 from unstall.text.units import percent
 

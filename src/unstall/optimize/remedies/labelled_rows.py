@@ -10,8 +10,8 @@ from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_lines import readable
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import Remedy, proposals_by_file
+from unstall.optimize.rewrites.labelled_rows import LabelledLoss, labelled_losses, selected
 from unstall.optimize.source.errors import NotApplicable
-from unstall.optimize.source.labelled_rows import LabelledLoss, labelled_losses, selected
 from unstall.optimize.thresholds import LEAST_SHARE
 from unstall.records.vocabulary import BACKWARD, FORWARD
 from unstall.text.units import percent

@@ -11,7 +11,7 @@ from unstall.optimize.hot_calls import HotCalls
 from unstall.optimize.hot_lines import Part
 from unstall.optimize.proposal import Proposal
 from unstall.optimize.remedies.base import Remedy
-from unstall.optimize.source.listed_items import at_once, item_reads
+from unstall.optimize.rewrites.listed_items import at_once, item_reads
 from unstall.optimize.source.module import SourceModule
 from unstall.optimize.thresholds import LISTED_ITEMS_SAVE
 

@@ -6,7 +6,7 @@ from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_calls import HotCalls
 from unstall.optimize.proposal import Proposal
 from unstall.optimize.remedies.base import Remedy
-from unstall.optimize.source.listed import by_arrays, listed_tensors
+from unstall.optimize.rewrites.listed_tensors import by_arrays, listed_tensors
 from unstall.optimize.thresholds import READING_LISTS_SAVES
 
 _CALLS = HotCalls(

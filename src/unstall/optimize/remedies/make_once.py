@@ -10,8 +10,8 @@ from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_lines import hot_functions, share_on
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import Remedy, proposals_by_file
+from unstall.optimize.rewrites.make_once import Made, made_in, making_once, refuse_kept
 from unstall.optimize.source.errors import NotApplicable
-from unstall.optimize.source.made_once import Made, made_in, making_once, refuse_kept
 from unstall.optimize.thresholds import LEAST_SHARE, MADE_ONCE_SAVES
 from unstall.text.units import percent
 

@@ -10,8 +10,8 @@ from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_lines import readable
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import Remedy, proposals_by_file
+from unstall.optimize.rewrites.parts_at_once import SlicedTensor, sliced_once, sliced_tensors
 from unstall.optimize.source.errors import NotApplicable
-from unstall.optimize.source.parts import SlicedTensor, sliced_once, sliced_tensors
 from unstall.optimize.thresholds import LEAST_SHARE, PARTS_AT_ONCE_SAVE
 from unstall.records.vocabulary import BACKWARD
 from unstall.text.units import percent

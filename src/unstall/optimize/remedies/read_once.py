@@ -12,8 +12,8 @@ from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_lines import hot_modules, share_on
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import Remedy, proposals_by_file
+from unstall.optimize.rewrites.read_once import FileRead, file_reads, reading_once, refuse_own_files
 from unstall.optimize.source.aliasing import refuse_changes
-from unstall.optimize.source.file_reads import FileRead, file_reads, reading_once, refuse_own_files
 from unstall.optimize.source.toplevel import with_runtime
 from unstall.optimize.thresholds import LEAST_SHARE, READ_ONCE_SAVES
 from unstall.text.units import percent

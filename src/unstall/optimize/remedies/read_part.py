@@ -10,7 +10,7 @@ from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_lines import hot_modules, share_on
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import Remedy, proposals_by_file
-from unstall.optimize.source.partial_reads import PartialRead, partial_reads, taken_alone
+from unstall.optimize.rewrites.read_part import PartialRead, partial_reads, taken_alone
 from unstall.optimize.thresholds import LEAST_SHARE, READING_PARTS_SAVES
 from unstall.text.units import percent
 

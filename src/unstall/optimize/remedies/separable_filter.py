@@ -6,7 +6,7 @@ from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_calls import HotCalls
 from unstall.optimize.proposal import Proposal
 from unstall.optimize.remedies.base import Remedy
-from unstall.optimize.source.filters import by_axes, channel_filters
+from unstall.optimize.rewrites.separable_filter import by_axes, channel_filters
 from unstall.optimize.thresholds import SEPARATING_SAVES
 
 _CALLS = HotCalls(

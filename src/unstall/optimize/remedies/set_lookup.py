@@ -9,8 +9,8 @@ from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_lines import hot_files
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import Remedy, proposals_by_file
+from unstall.optimize.rewrites.set_lookup import looked_up, lookups
 from unstall.optimize.source.errors import NotApplicable
-from unstall.optimize.source.lookups import looked_up, lookups
 from unstall.optimize.thresholds import LEAST_GROWING, LOOKING_UP_SAVES
 from unstall.text.units import percent
 

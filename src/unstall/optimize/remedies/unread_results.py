@@ -10,8 +10,8 @@ from unstall.optimize.context import RemedyContext
 from unstall.optimize.hot_lines import hot_modules, share_on
 from unstall.optimize.proposal import Lines, Proposal, speedup_without
 from unstall.optimize.remedies.base import Remedy, proposals_by_file
+from unstall.optimize.rewrites.unread_results import UnreadCall, unread_calls, without
 from unstall.optimize.source.errors import NotApplicable
-from unstall.optimize.source.unread import UnreadCall, unread_calls, without
 from unstall.optimize.thresholds import LEAST_SHARE, UNREAD_SAVES
 from unstall.text.units import percent
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from optimize_builders import make_context, make_module, make_report
 
 from unstall.optimize.remedies.contracted_sum import REMEDY
+from unstall.optimize.rewrites.contracted_sum import contractions, merged
 from unstall.optimize.runtime.contracted import _Contracted
-from unstall.optimize.source.contractions import contractions, merged
 from unstall.optimize.source.errors import NotApplicable
 from unstall.optimize.source.product_uses import rewritten
 from unstall.records.report import Hotspot

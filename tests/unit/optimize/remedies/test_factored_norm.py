@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from optimize_builders import make_context, make_module, make_report
 
 from unstall.optimize.remedies.factored_norm import REMEDY
+from unstall.optimize.rewrites.factored_norm import is_of_examples, product_norms
 from unstall.optimize.runtime.factored_norm import _FactoredNorm
 from unstall.optimize.source.errors import NotApplicable
-from unstall.optimize.source.factored_norms import is_of_examples, product_norms
 from unstall.optimize.source.product_uses import rewritten
 from unstall.records.report import Hotspot
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from optimize_builders import make_context, make_measurement, make_module, make_report
 
 from unstall.optimize.remedies.frame_rows import REMEDY
+from unstall.optimize.rewrites.frame_rows import by_columns, row_accesses
 from unstall.optimize.runtime.each_row import _each_row
 from unstall.optimize.runtime.frame_rows import _Frame, _values
 from unstall.optimize.source.errors import NotApplicable
-from unstall.optimize.source.frames import by_columns, row_accesses
 from unstall.records.observations import Frame, StackSample
 from unstall.records.report import Hotspot
 

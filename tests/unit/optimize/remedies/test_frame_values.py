@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from optimize_builders import make_context, make_measurement, make_module, make_report
 
 from unstall.optimize.remedies.frame_values import REMEDY
+from unstall.optimize.rewrites.frame_values import by_values, rows_as_arrays
 from unstall.optimize.source.errors import NotApplicable
-from unstall.optimize.source.frame_values import by_values, rows_as_arrays
 from unstall.records.observations import Frame, StackSample
 from unstall.records.report import Hotspot
 

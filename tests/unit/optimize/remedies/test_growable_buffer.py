@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from optimize_builders import make_context, make_module, make_report
 
 from unstall.optimize.remedies.growable_buffer import REMEDY
+from unstall.optimize.rewrites.growable_buffer import in_spare_room, joins, refuse_changes_in_place
 from unstall.optimize.runtime.joined_arrays import _JoinedArrays
 from unstall.optimize.runtime.joined_tensors import _JoinedTensors
 from unstall.optimize.source.errors import AnalysisRefused, NotApplicable
-from unstall.optimize.source.joins import in_spare_room, joins, refuse_changes_in_place
 from unstall.records.report import Hotspot
 
 METRIC = """import numpy as xp

@@ -7,8 +7,8 @@ import torch
 from optimize_builders import make_context, make_measurement, make_module
 
 from unstall.optimize.remedies.hoist_call import REMEDY
+from unstall.optimize.rewrites.hoist_call import hoisted, invariant_calls
 from unstall.optimize.source.errors import NotApplicable
-from unstall.optimize.source.invariant_calls import hoisted, invariant_calls
 from unstall.records.model import OperatorLine, Recomputation
 from unstall.records.observations import Frame
 

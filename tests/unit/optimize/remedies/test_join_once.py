@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from optimize_builders import make_context, make_module, make_report
 
 from unstall.optimize.remedies.join_once import REMEDY
+from unstall.optimize.rewrites.join_once import loop_joins, once, refuse_shared
 from unstall.optimize.source.errors import AnalysisRefused, NotApplicable
-from unstall.optimize.source.joined_once import loop_joins, once, refuse_shared
 from unstall.optimize.thresholds import JOINING_ONCE_SAVES
 from unstall.records.report import Hotspot
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from optimize_builders import make_context, make_measurement, make_module, make_report
 
 from unstall.optimize.remedies.keep_results import REMEDY
+from unstall.optimize.rewrites.keep_results import layer_calls, with_kept_calls, with_kept_method
 from unstall.optimize.runtime.kept_results import _kept_results, _KeptResults
 from unstall.optimize.runtime.same_bits import _have_same_bits
 from unstall.optimize.source.errors import AnalysisRefused, NotApplicable
-from unstall.optimize.source.keeping import layer_calls, with_kept_calls, with_kept_method
 from unstall.records.model import OperatorLine, Recomputation
 from unstall.records.observations import Frame
 

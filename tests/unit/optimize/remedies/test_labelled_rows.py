@@ -10,8 +10,8 @@ from optimize_builders import make_context, make_measurement, make_module
 from torch import nn
 
 from unstall.optimize.remedies.labelled_rows import REMEDY
+from unstall.optimize.rewrites.labelled_rows import labelled_losses, selected
 from unstall.optimize.source.errors import NotApplicable
-from unstall.optimize.source.labelled_rows import labelled_losses, selected
 from unstall.records.model import ZeroProducts
 from unstall.records.observations import Frame
 

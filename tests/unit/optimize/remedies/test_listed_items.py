@@ -8,9 +8,9 @@ import torch
 from optimize_builders import make_context, make_module, make_report
 
 from unstall.optimize.remedies.listed_items import REMEDY
+from unstall.optimize.rewrites.listed_items import at_once, item_reads
 from unstall.optimize.runtime.listed_items import _listed_items
 from unstall.optimize.source.errors import NotApplicable
-from unstall.optimize.source.listed_items import at_once, item_reads
 from unstall.records.report import Hotspot
 
 TRIPLES = torch.tensor([[1, 2, 3], [4, 5, 6], [7, 8, 9]])

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from optimize_builders import make_context, make_module, make_report
 
 from unstall.optimize.remedies.listed_tensors import REMEDY
+from unstall.optimize.rewrites.listed_tensors import by_arrays, listed_tensors
 from unstall.optimize.runtime.listed_tensors import _ListedTensors
 from unstall.optimize.source.errors import NameTaken, NotApplicable
-from unstall.optimize.source.listed import by_arrays, listed_tensors
 from unstall.records.report import Hotspot
 
 COLLATE = """import torch as T

@@ -7,9 +7,9 @@ import pytest
 from optimize_builders import make_context, make_module, make_report
 
 from unstall.optimize.remedies.make_once import REMEDY
+from unstall.optimize.rewrites.make_once import made_in, making_once, refuse_kept
 from unstall.optimize.runtime.made_once import _MadeOnce
 from unstall.optimize.source.errors import AnalysisRefused, NotApplicable
-from unstall.optimize.source.made_once import made_in, making_once, refuse_kept
 from unstall.records.report import Hotspot
 
 FEATURES = """import os.path as osp

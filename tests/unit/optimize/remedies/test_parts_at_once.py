@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from optimize_builders import make_context, make_measurement, make_module, make_report
 
 from unstall.optimize.remedies.parts_at_once import REMEDY
+from unstall.optimize.rewrites.parts_at_once import sliced_once, sliced_tensors
 from unstall.optimize.runtime.tensor_parts import _TensorParts
 from unstall.optimize.source.errors import AnalysisRefused, NotApplicable
-from unstall.optimize.source.parts import sliced_once, sliced_tensors
 from unstall.records.model import OperatorLine
 from unstall.records.observations import Frame
 

@@ -11,10 +11,10 @@ from optimize_builders import make_context, make_module, make_report
 
 from unstall.optimize.observed import ObservedLoader, RuntimeFacts
 from unstall.optimize.remedies.read_once import REMEDY
+from unstall.optimize.rewrites.read_once import file_reads, reading_once, refuse_own_files
 from unstall.optimize.runtime.read_once import _ReadOnce
 from unstall.optimize.source.aliasing import refuse_changes
 from unstall.optimize.source.errors import AnalysisRefused, NotApplicable
-from unstall.optimize.source.file_reads import file_reads, reading_once, refuse_own_files
 from unstall.optimize.source.toplevel import with_runtime
 from unstall.records.report import Hotspot
 

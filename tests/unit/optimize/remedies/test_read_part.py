@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from optimize_builders import make_context, make_module, make_report
 
 from unstall.optimize.remedies.read_part import REMEDY
+from unstall.optimize.rewrites.read_part import partial_reads, taken_alone
 from unstall.optimize.runtime.own_array import _own_array
 from unstall.optimize.runtime.part_of_file import _part_of_file
 from unstall.optimize.source.errors import NotApplicable
-from unstall.optimize.source.partial_reads import partial_reads, taken_alone
 from unstall.records.report import Hotspot
 
 BOUND = st.none() | st.integers(-30, 30)

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from optimize_builders import make_context, make_module, make_report
 
 from unstall.optimize.remedies.separable_filter import REMEDY
+from unstall.optimize.rewrites.separable_filter import by_axes, channel_filters
 from unstall.optimize.runtime.separable_filter import _SeparableFilter
 from unstall.optimize.source.errors import NotApplicable
-from unstall.optimize.source.filters import by_axes, channel_filters
 from unstall.records.report import Hotspot
 
 BLUR = """import torch

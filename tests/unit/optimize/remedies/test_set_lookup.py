@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from optimize_builders import make_context, make_module, make_report
 
 from unstall.optimize.remedies.set_lookup import REMEDY
+from unstall.optimize.rewrites.set_lookup import looked_up, lookups
 from unstall.optimize.runtime.looked_up import _LookedUp
 from unstall.optimize.source.errors import AnalysisRefused, NotApplicable
-from unstall.optimize.source.lookups import looked_up, lookups
 from unstall.records.report import Hotspot
 
 FILTER = """class Filter:

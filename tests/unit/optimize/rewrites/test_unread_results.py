@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from optimize_builders import make_module
 
-from unstall.optimize.source.unread import unread_calls, without
+from unstall.optimize.rewrites.unread_results import unread_calls, without
 
 METRICS = """\
 import logging

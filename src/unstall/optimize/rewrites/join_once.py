@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from unstall.optimize.rewrites.growable_buffer import Join, joins
 from unstall.optimize.source.bindings import may_change_in_place
 from unstall.optimize.source.edit import edited, preceded_by, put, statement
 from unstall.optimize.source.errors import AnalysisRefused
-from unstall.optimize.source.joins import Join, joins
 from unstall.optimize.source.module import SourceModule
 from unstall.optimize.source.names import fresh_name
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from factory import Source
 
-from unstall.optimize.source.passes import goes_through_once
+from unstall.optimize.passes import goes_through_once
 from unstall.records.measurements import SeamSite
 
 ONE = """
