@@ -131,7 +131,7 @@ def case(name: str, folder: Path, how: Measuring) -> Row:
     first = mean(firsts) / mean(slow) if firsts and not math.isnan(mean(firsts)) else None
     expert = mean(fast) / mean(slow)
     return Row(name, kept(report), report["total_speedup"], again, expert, not_equivalent(report), spent,
-               version(*MEASURED), describe(), sameness(report), first, advised(report))  # fmt: skip
+               version(*MEASURED), describe(), sameness(report), first, *interval(report), advised(report))  # fmt: skip
 
 
 def hotdog(name: str, folder: Path, how: Measuring) -> Row:
@@ -145,7 +145,8 @@ def hotdog(name: str, folder: Path, how: Measuring) -> Row:
     first, later = epoch_seconds(copy, 4)
     filled = slow / first if CACHE in kept(report) else None
     return Row(name, kept(report), report["total_speedup"], slow / later, None, not_equivalent(report), spent,
-               version(*MEASURED), describe(), sameness(report), filled, advised(report))  # fmt: skip
+               version(*MEASURED), describe(), sameness(report), filled, *interval(report),
+               advised(report))  # fmt: skip
 
 
 def optimized(name: str, folder: Path, words: list[str], how: Measuring) -> tuple[dict, bytes, float]:
@@ -196,6 +197,12 @@ def epoch_seconds(folder: Path, epochs: int) -> tuple[float, float]:
 def kept(report: dict) -> list[str]:
     """Names of the remedies that were kept."""
     return [remedy["name"].partition(":")[0] for remedy in report["remedies"] if remedy["kept"]]
+
+
+def interval(report: dict) -> tuple[float | None, float | None]:
+    """That of the headline; of nothing where nothing was kept."""
+    low, high = report.get("total_ci95") or (None, None)
+    return low, high
 
 
 def sameness(report: dict) -> str:

@@ -64,6 +64,9 @@ class Row:
     """How the same the results are: exact, close or reduced; empty where nothing was kept."""
     first_epoch: float | None = None
     """Of the patched script that keeps samples: the speed-up of its first epoch, in which it makes them."""
+    claimed_low: float | None = None
+    claimed_high: float | None = None
+    """The interval of the headline; None in rows of before 2026-11-29."""
     advised: str = ""
     """What nobody allowed, with the gain that its trial measured, or what a person is advised to do."""
 
@@ -192,9 +195,20 @@ def headlines(keepers: list[Row]) -> list[str]:
     if not over:
         return []
     most = max(over, key=lambda name: over[name])
+    held = [
+        row.claimed_low <= row.later_epochs <= row.claimed_high
+        for row in keepers
+        if row.claimed_low and row.claimed_high and row.later_epochs
+    ]
+    again = (
+        " The 95 % interval beside it is of the search's own runs: it holds what was measured again, with other lengths"
+        f" of run and at another time, in {sum(held)} of {len(held)} (later epochs, where samples are cached)."
+    )
     return [
         f"What `unstall optimize` claims is {geometric_mean([*over.values()]):.2f} times the gain in the geometric mean"
         f", and {over[most]:.1f} times at most ({most}): where samples are cached, it claims what later epochs gain."
+        + again
+        * bool(held)
     ]
 
 

@@ -70,7 +70,8 @@ def _headline(report: Report) -> str:
         if any(remedy.status is RemedyStatus.UNTRIED for remedy in report.remedies):
             return "  nothing was kept, but not everything was tried: a larger --budget may find more"
         return "  nothing was kept: the program runs as fast as this search can make it"
-    between = f" (95 % between {units.factor(interval[0])} and {units.factor(interval[1])})" if interval else ""
+    ends = f"{units.factor(interval[0])} and {units.factor(interval[1])}" if interval else ""
+    between = f" (95 % between {ends} in these runs)" if interval else ""
     doubt = ", not certain" if interval and interval[0] <= 1 else ""
     return f"  {units.factor(report.total_speedup)} faster{doubt}{between}{_same(report)}"
 

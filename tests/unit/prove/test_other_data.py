@@ -91,7 +91,7 @@ def test_an_error_that_an_assertion_alone_tells_is_doubted(lasts, verdict):
     assert verdict == "proven" or "an assertion, which Python leaves out with -O" in proof.reason
 
 
-@pytest.mark.parametrize(("part", "where"), [("lone", "the last batch of an epoch has one sample"),
+@pytest.mark.parametrize(("part", "where"), [("many", "there are far more samples"),
                                             ("ahead", "each batch is made before the one before it is used")])  # fmt: skip
 @pytest.mark.parametrize(("of_original", "verdict"), [(True, "proven"), (False, "inconclusive")])
 def test_what_unstall_cannot_do_in_the_original_is_not_compared_and_said(part, where, of_original, verdict):

@@ -37,7 +37,7 @@ def test_what_was_kept_comes_first_and_reasons_follow(input_bound):
         msgspec.structs.replace(input_bound, remedies=tried, total_speedup=3.1, total_ci95=(2.9, 3.3)),
         ["stopped: nothing left"],
     )
-    assert "(95 % between 2.9× and 3.3×)" in text
+    assert "(95 % between 2.9× and 3.3× in these runs)" in text
     assert text.index("3.1× faster") < text.index("cache: it") < text.index("threads: 1") < text.index("compile")
     assert "bit for bit" in text and "3.00× [2.50 to 3.50], predicted 2.90×" in text
     assert "no gain" in text and "stopped: nothing left" in text
@@ -92,5 +92,5 @@ def test_advice_is_apart_from_what_was_tried(input_bound):
 def test_a_total_that_may_be_none_is_not_called_certain(input_bound):
     report = msgspec.structs.replace(input_bound, total_speedup=2.0)
     certain, not_certain = (msgspec.structs.replace(report, total_ci95=ends) for ends in ((1.8, 2.2), (0.9, 4.4)))
-    assert "2× faster (95 % between 1.8× and 2.2×)" in shown(certain)
-    assert "2× faster, not certain (95 % between 0.9× and 4.4×)" in shown(not_certain)
+    assert "2× faster (95 % between 1.8× and 2.2× in these runs)" in shown(certain)
+    assert "2× faster, not certain (95 % between 0.9× and 4.4× in these runs)" in shown(not_certain)

@@ -221,7 +221,8 @@ def _body_only_computes(module: SourceModule, function: cst.FunctionDef, depth: 
             return False
         if isinstance(node, (cst.Attribute, cst.Subscript)) and module.context(node) is ExpressionContext.STORE:
             return False
-        if isinstance(node, cst.Name) and node.value not in own and may_change_in_place(module, node):
+        is_given = isinstance(node, cst.Name) and node.value not in own and node.value not in module.imports
+        if is_given and may_change_in_place(module, node):  # np.sort is no method of np
             return False
         if isinstance(node, cst.Call) and not _only_computes(module, node, depth + 1):
             return False
