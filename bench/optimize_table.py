@@ -190,26 +190,27 @@ def summary(rows: list[Row]) -> list[str]:
 
 
 def headlines(keepers: list[Row]) -> list[str]:
-    """How far what `optimize` claims lies above the gain that was measured again."""
+    """How far what `optimize` claims lies above the gain that was measured again, and how often its interval held."""
     over = {row.name: row.claimed / row.gain for row in keepers if row.claimed and row.gain}
     if not over:
         return []
     most = max(over, key=lambda name: over[name])
+    text = [
+        f"What `unstall optimize` claims is {geometric_mean([*over.values()]):.2f} times the gain in the geometric mean"
+        f", and {over[most]:.1f} times at most ({most}): where samples are cached, it claims what later epochs gain."
+    ]
     held = [
         row.claimed_low <= row.later_epochs <= row.claimed_high
         for row in keepers
         if row.claimed_low and row.claimed_high and row.later_epochs
     ]
-    again = (
-        " The 95 % interval beside it is of the search's own runs: it holds what was measured again, with other lengths"
-        f" of run and at another time, in {sum(held)} of {len(held)} (later epochs, where samples are cached)."
-    )
-    return [
-        f"What `unstall optimize` claims is {geometric_mean([*over.values()]):.2f} times the gain in the geometric mean"
-        f", and {over[most]:.1f} times at most ({most}): where samples are cached, it claims what later epochs gain."
-        + again
-        * bool(held)
-    ]
+    if held:
+        text.append(
+            "The 95 % interval beside it is of the search's own runs: it holds what was measured again, with other"
+            f" lengths of run and at another time, in {sum(held)} of {len(held)}"
+            " (later epochs, where samples are cached)."
+        )
+    return text
 
 
 def remark(row: Row) -> str:
