@@ -25,7 +25,7 @@ from accuracy import ROOT, load_cases, run_slow
 from machine import other_sittings
 from simplify import NEAR, number, sitting, study
 
-from unstall.model import thresholds
+from unstall.model.predict import usual_error
 
 _DELAY, _VERDICT = "delay", "verdict"
 _SETTINGS = ("workers", "prefetch", "threads")
@@ -60,10 +60,8 @@ class Row:
             return self.predicted_low <= self.measured <= self.predicted_high
         if not self.predicted or self.kind == _VERDICT:
             return None
-        least, of_change = thresholds.ERROR_SCALED, thresholds.ERROR_OF_SCALED
-        if self.kind in _SETTINGS:
-            least, of_change = thresholds.ERROR, thresholds.ERROR_OF_CHANGE
-        return abs(math.log(self.measured / self.predicted)) <= least + of_change * abs(math.log(self.predicted))
+        error = usual_error(self.predicted, scaled=self.kind not in _SETTINGS)
+        return abs(math.log(self.measured / self.predicted)) <= error
 
     @property
     def error(self) -> float | None:

@@ -31,7 +31,9 @@ from machine import describe, other_sittings, version
 from marked import put_between_marks
 from scipy.stats import beta
 
-_REJECTED = ("different", "refused")
+REJECTED = ("different", "refused")
+KINDS = tuple((honest, held_out) for held_out in (False, True) for honest in (False, True))
+"""Of changes: (honest, held out)."""
 _LIMIT_S = 1800
 
 
@@ -52,7 +54,7 @@ class Row:
     @property
     def wrong(self) -> bool:
         """Whether the verdict is a false one."""
-        return self.verdict in _REJECTED if self.honest else self.verdict == "proven"
+        return self.verdict in REJECTED if self.honest else self.verdict == "proven"
 
 
 def sitting() -> tuple[str, str]:
@@ -105,20 +107,19 @@ def totals(rows: Sequence[Row]) -> Iterator[str]:
     """A Markdown table of all of them: how many a judge got wrong, with the upper bound."""
     yield "| changes | judged | wrong | at most, with 95 % confidence | proven | different or refused | undecided |"
     yield "| --- | ---: | --- | ---: | ---: | ---: | ---: |"
-    for held_out in (False, True):
-        for honest in (False, True):
-            chosen = [row for row in rows if row.honest == honest and row.held_out == held_out]
-            if not chosen:
-                continue
-            wrong = sum(row.wrong for row in chosen)
-            error = f"{wrong} {'rejected' if honest else 'proven'}"
-            proven = sum(row.verdict == "proven" for row in chosen)
-            rejected = sum(row.verdict in _REJECTED for row in chosen)
-            kind = f"{'honest' if honest else 'bad'}{', held out' * held_out}"
-            yield (
-                f"| {kind} | {len(chosen)} | {error} | {bound(wrong, len(chosen)):.0%} | {proven} | {rejected} "
-                f"| {len(chosen) - proven - rejected} |"
-            )
+    for honest, held_out in KINDS:
+        chosen = [row for row in rows if row.honest == honest and row.held_out == held_out]
+        if not chosen:
+            continue
+        wrong = sum(row.wrong for row in chosen)
+        error = f"{wrong} {'rejected' if honest else 'proven'}"
+        proven = sum(row.verdict == "proven" for row in chosen)
+        rejected = sum(row.verdict in REJECTED for row in chosen)
+        kind = f"{'honest' if honest else 'bad'}{', held out' * held_out}"
+        yield (
+            f"| {kind} | {len(chosen)} | {error} | {bound(wrong, len(chosen)):.0%} | {proven} | {rejected} "
+            f"| {len(chosen) - proven - rejected} |"
+        )
 
 
 def bound(wrong: int, count: int) -> float:
@@ -177,8 +178,7 @@ def main() -> int:
         write(arguments.rows, rows)
     write(arguments.rows, rows)
     minutes = sum(row.minutes for row in rows) / max(1, len(rows))
-    kinds = [(honest, held_out) for held_out in (False, True) for honest in (False, True)]
-    lines = [line for honest, held_out in kinds for line in table(rows, honest=honest, held_out=held_out)]
+    lines = [line for honest, held_out in KINDS for line in table(rows, honest=honest, held_out=held_out)]
     commit, machine = here = sitting()
     rest = other_sittings({row.key: (row.version, row.machine) for row in rows}, here)
     where = f" on {machine}, version {commit}" * any((row.version, row.machine) == here for row in rows)

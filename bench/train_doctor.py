@@ -35,7 +35,7 @@ from machine import describe
 from marked import put_between_marks
 from optimize import rate
 from optimize_table import CASES, HEALTHY, ZOO, geometric_mean, read_rows
-from prove import drawn
+from prove import REJECTED, drawn, rows_in
 
 RIVALS = Path(__file__).resolve().parent / "rivals"
 RESULTS = Path(__file__).resolve().parent / "results"
@@ -240,9 +240,8 @@ def corpus_table(rows: Sequence[Row]) -> Iterator[str]:
     """How often each judge is fooled by a bad change, and wrongs an honest one."""
     honest = {change.key: change.honest for change in corpus()}
     theirs = {row.name: (row.verdict, row.minutes) for row in rows if row.part == "corpus" and row.name in honest}
-    path = RESULTS / "prove.json"
-    judged = json.loads(path.read_text()) if path.exists() else []
-    ours = {row["key"]: (row["verdict"], row["minutes"]) for row in judged if row["key"] in theirs}
+    judged = rows_in(RESULTS / "prove.json")
+    ours = {row.key: (row.verdict, row.minutes) for row in judged if row.key in theirs}
     theirs = {key: theirs[key] for key in ours}
     if not theirs:
         return
@@ -250,7 +249,7 @@ def corpus_table(rows: Sequence[Row]) -> Iterator[str]:
     yield "| --- | ---: | ---: | ---: | ---: |"
     sides = (
         ("`train-doctor compare`", theirs, "keep", ("reject",)),
-        ("`unstall prove`", ours, "proven", ("different", "refused")),
+        ("`unstall prove`", ours, "proven", REJECTED),
     )
     for name, answers, accepts, rejects in sides:
         bad = [answers[key][0] for key in answers if not honest[key]]
@@ -259,13 +258,11 @@ def corpus_table(rows: Sequence[Row]) -> Iterator[str]:
         minutes = median(minutes for _, minutes in answers.values())
         accepted = f"{bad.count(accepts)} of {len(bad)} | {fair.count(accepts)} of {len(fair)}"
         yield f"| {name} | {accepted} | {rejected} of {len(fair)} | {minutes:.1f} |"
-    everything = [(row["honest"], row["verdict"]) for row in judged]
-    fooled = everything.count((False, "proven"))
-    wronged = sum(fair and verdict in ("different", "refused") for fair, verdict in everything)
-    bad_ones = sum(not fair for fair, _ in everything)
+    fooled, wronged = (sum(row.wrong for row in judged if row.honest == fair) for fair in (False, True))
+    bad_ones = sum(not row.honest for row in judged)
     yield ""
     yield "The rest is inconclusive. Of all changes that `unstall prove` has judged, it accepted"
-    yield f"{fooled} of {bad_ones} bad ones, and rejected {wronged} of {len(everything) - bad_ones} honest ones."
+    yield f"{fooled} of {bad_ones} bad ones, and rejected {wronged} of {len(judged) - bad_ones} honest ones."
     yield ""
 
 

@@ -121,12 +121,22 @@ def _interval(pipeline: Pipeline, changes: Changes, ratio: float, miss: float, s
     if changes == AS_RECORDED:
         error = pipeline.spread * 1.96
         return math.exp(-error), math.exp(error)
-    least, of_change = thresholds.ERROR, thresholds.ERROR_OF_CHANGE
-    if changes.scales:
-        least, of_change = thresholds.ERROR_SCALED, thresholds.ERROR_OF_SCALED
-    error = math.hypot(least + of_change * abs(math.log(max(ratio, 1e-3))), miss, 1.96 * pipeline.spread)
+    error = math.hypot(usual_error(ratio, scaled=bool(changes.scales)), miss, 1.96 * pipeline.spread)
     ratios = [ratio, *_other_readings(pipeline, changes, seed)]
     return min(ratios) * math.exp(-error), max(ratios) * math.exp(error)
+
+
+def usual_error(ratio: float, *, scaled: bool) -> float:
+    """What nine of ten predictions miss the measured step by at most, in logarithms.
+
+    Args:
+        ratio: the predicted step over the recorded one, or the other way round.
+        scaled: whether a component takes another time; else settings alone are others.
+    """
+    least, of_change = thresholds.ERROR, thresholds.ERROR_OF_CHANGE
+    if scaled:
+        least, of_change = thresholds.ERROR_SCALED, thresholds.ERROR_OF_SCALED
+    return least + of_change * abs(math.log(max(ratio, 1e-3)))
 
 
 def _other_readings(pipeline: Pipeline, changes: Changes, seed: int) -> list[float]:
