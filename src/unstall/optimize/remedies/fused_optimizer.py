@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
+
+import libcst as cst
 
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.observed import ObservedOptimizer
 from unstall.optimize.proposal import Proposal, speedup_without
 from unstall.optimize.remedies.base import Remedy
-from unstall.optimize.source.edit import replaced, with_keyword
+from unstall.optimize.source.edit import Edit, edited, put, with_keyword
 from unstall.optimize.source.errors import NotApplicable
+from unstall.optimize.source.files import Sources
 from unstall.optimize.thresholds import FUSED_OPTIMIZER_SAVES, LEAST_OPTIMIZER
 from unstall.text.units import percent
 
@@ -21,7 +27,7 @@ _HAVE = {
 
 
 class FusedOptimizer(Remedy):
-    """For each optimizer of torch's that has such a form and does not use it."""
+    """For the optimizers of torch's that have such a form and do not use it, all at once."""
 
     name = "fused-optimizer"
     brief = "`fused=True` or `foreach=True`"
@@ -34,40 +40,53 @@ class FusedOptimizer(Remedy):
         share = context.share("optimizer")
         if share < LEAST_OPTIMIZER:
             raise NotApplicable(f"the optimizer takes {percent(share)} of the step")
-        proposals = [
-            _proposal(context, optimizer, option, share)
-            for optimizer in context.runtime.optimizers
-            for option in _options(optimizer)
-        ]
+        proposals = [_proposal(context, option, share) for option in _HAVE if _takers(context, option)]
         if not proposals:
             raise NotApplicable("the optimizer has no fused form, or uses it")
         return proposals
 
 
-def _options(optimizer: ObservedOptimizer) -> list[str]:
-    """The options that an optimizer takes and that would change what it does: ``fused`` outdoes ``foreach``."""
-    if not optimizer.module.startswith("torch.optim") or optimizer.fused:
-        return []
+def _takers(context: RemedyContext, option: str) -> list[ObservedOptimizer]:
+    """The optimizers that take an option which would change what they do: ``fused`` outdoes ``foreach``."""
     return [
-        option for option, types in _HAVE.items()
-        if optimizer.type in types and not (option == "foreach" and optimizer.foreach)
+        optimizer for optimizer in context.runtime.optimizers
+        if optimizer.module.startswith("torch.optim") and optimizer.type in _HAVE[option]
+        and not optimizer.fused and not optimizer.foreach
     ]  # fmt: skip
 
 
-def _proposal(context: RemedyContext, optimizer: ObservedOptimizer, option: str, share: float) -> Proposal:
+def _proposal(context: RemedyContext, option: str, share: float) -> Proposal:
+    """The option for all optimizers that take it: the share is that of all, and at run time it is set for all."""
+    takers = _takers(context, option)
     sources, place = None, " at run time"
     with suppress(NotApplicable):
-        path, module, call = context.locate(optimizer.call)
-        tree = replaced(module.tree, call, with_keyword(call, option, "True"))
-        sources, place = context.sources.with_module(path, tree), f" ({path.name}:{module.first_line(call)})"
+        sources, place = _written(context, option, takers)
+    types = " and ".join(dict.fromkeys(optimizer.type for optimizer in takers))
     return Proposal(
-        f"{optimizer.type}({option}=True){place}",
+        f"{types}({option}=True){place}",
         speedup_without(share, FUSED_OPTIMIZER_SAVES[option]),
         f"the optimizer takes {percent(share)} of the step",
         sources=sources,
         settings={"optimizer": {option: True}},
-        key=optimizer.type + option,
+        key=option,
     )
+
+
+def _written(context: RemedyContext, option: str, takers: Sequence[ObservedOptimizer]) -> tuple[Sources, str]:
+    """The sources with the option in each call, and the places. Raises NotApplicable where one is not the user's."""
+    others = {optimizer.call for optimizer in context.runtime.optimizers if optimizer not in takers}
+    edits: defaultdict[Path, dict[cst.CSTNode, Edit]] = defaultdict(dict)
+    places = []
+    for call in dict.fromkeys(optimizer.call for optimizer in takers):
+        if call in others:
+            raise NotApplicable("the call makes an optimizer of another type, too")
+        path, module, node = context.locate(call)
+        edits[path][node] = put(with_keyword(node, option, "True"))
+        places.append(f"{path.name}:{module.first_line(node)}")
+    sources = context.sources
+    for path, of_file in edits.items():
+        sources = sources.with_module(path, edited(sources.module(path).tree, of_file))
+    return sources, f" ({', '.join(places)})"
 
 
 REMEDY = FusedOptimizer()
