@@ -65,7 +65,7 @@ def gain_line(report: Report) -> str | None:
     text = gain(report.verdict)
     if not text or report.run.steps == 0:
         return None
-    return f"{text}; the most, if the code around it gets cheaper, too" if _cures_more(report.verdict) else text
+    return f"{text}; the upper end only if what is around it gets cheaper, too" if _cures_more(report.verdict) else text
 
 
 def _cures_more(finding: Finding) -> bool:

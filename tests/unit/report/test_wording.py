@@ -112,7 +112,7 @@ def test_a_gain_above_the_ceiling_says_what_it_takes(input_bound: r.Report) -> N
     ceiling = input_bound.verdict.ceiling.high
     usual, more = (changed(input_bound, verdict__expected_gain__high=times * ceiling) for times in (1.1, 1.5))
     assert promise.gain_line(usual).endswith("(estimated)")
-    assert promise.gain_line(more).endswith("(estimated); the most, if the code around it gets cheaper, too")
+    assert promise.gain_line(more).endswith("(estimated); the upper end only if what is around it gets cheaper, too")
 
 
 def test_no_gain_is_not_promised(memory_growth: r.Report) -> None:
