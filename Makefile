@@ -73,7 +73,8 @@ DAILY := not attack and not long
 BESIDE := -m "not serial and $(DAILY)" --hypothesis-profile=ci
 ALONE := -m "serial and $(DAILY)" --hypothesis-profile=ci tests/e2e
 AGAIN := $(BIN)/python -m pytest --last-failed --last-failed-no-failures none
-# The programs of the tests write no bytecode: without any, each of them would compile unstall anew.
+# The programs of the tests write no bytecode: without any, each of them would compile unstall anew. An installed
+# package has it.
 COMPILE := $(BIN)/python -m compileall -q src
 # Threads that spin while they wait take the cores from the programs of the other test.
 unit quick attack long: export OMP_WAIT_POLICY := PASSIVE
@@ -139,6 +140,7 @@ heldout: $(READY) ## the same, over programs that nothing was tuned on
 	$(BIN)/python bench/accuracy.py --zoo bench/heldout --results bench/results/heldout.json --write docs/accuracy.md
 
 overhead: $(READY) ## what recording costs, next to other profilers
+	$(COMPILE)
 	$(BIN)/python bench/overhead.py --rows bench/results/overhead.json --write docs/overhead.md
 
 simplify-bench: $(READY) ## measured headroom against the true speed-up, over tests/zoo
@@ -179,6 +181,7 @@ gate-bench: $(READY) ## false alarms and misses of `unstall gate`, simulated and
 
 FOLDERS ?= ../public
 public-bench: $(READY) ## programs of others, from the checkouts in FOLDERS: verdict, outputs bit for bit, overhead
+	$(COMPILE)
 	$(BIN)/python bench/public.py $(FOLDERS) --rows bench/results/public.json --write docs/public-programs.md
 
 real-bench: $(READY) ## others' programs before a known fix, from the clones in FOLDERS: culprit, gain, what optimize reaches

@@ -22,8 +22,6 @@ from unstall.child.plugins import declared
 if TYPE_CHECKING:
     from unstall.records.report import Report
 
-_POLL_S = 0.1
-
 
 class Profile:
     """``with unstall.profile() as run: ...``, then ``run.report()``."""
@@ -75,7 +73,7 @@ class Profile:
     def _watch(self) -> None:
         while self._running:
             self._session.poll()
-            time.sleep(_POLL_S)
+            time.sleep(self._session.poll_s)
 
 
 _own_directory: Path | None = None

@@ -70,7 +70,7 @@ def record(
         pid: the program, or the launcher of its ranks.
         directory: takes the recordings.
         duration_s: how long, seconds.
-        on_poll: called about ten times a second.
+        on_poll: called some times a second.
         execute: has a process run a script.
         patience_s: for the main threads to run it, seconds.
 
@@ -85,7 +85,7 @@ def record(
         while time.monotonic() - session.began < duration_s and psutil.pid_exists(pid):
             session.poll()
             on_poll(session)
-            time.sleep(_POLL_S)
+            time.sleep(session.poll_s)
         return session.finish()
     finally:
         with contextlib.suppress(CannotAttach):  # all have just ended

@@ -24,7 +24,6 @@ from unstall.environment import OPTIONS, RUN_DIR
 from unstall.records.observations import Observation
 
 BOOTSTRAP = Path(__file__).parents[1] / "child" / "bootstrap"
-_POLL_S = 0.1
 _ABANDONED_POLL_S = 0.02
 _IGNORED_BY_PYTHON = [signal.SIGPIPE, signal.SIGXFSZ]
 _PR_SET_CHILD_SUBREAPER = 36
@@ -96,7 +95,7 @@ def environment(command: Sequence[str], directory: Path, options: RecordingOptio
 
 
 class LaunchedProgram:
-    """A program that was started under observation: poll it about ten times a second until it has ended."""
+    """A program that was started under observation: poll it until it has ended, as often as its session says."""
 
     def __init__(
         self, command: list[str], directory: Path, options: RecordingOptions, mask: Collection[int] | None = None
@@ -199,12 +198,12 @@ def launch(
 ) -> ProgramExit:
     """Run a person's command to its end under observation: the signals that this process is sent are the program's.
 
-    ``on_poll`` is called about ten times a second.
+    ``on_poll`` is called some times a second.
     """
     with adopting_orphans(), SignalRelay() as signals:
         program = LaunchedProgram(command, directory, options, signals.mask)
         while True:
-            for number in signals.wait(_POLL_S):
+            for number in signals.wait(program.session.poll_s):
                 program.kill(number)
             if not program.poll():
                 break
@@ -225,7 +224,7 @@ def launch_trial(
         try:
             while program.poll():
                 on_poll(program.session)
-                time.sleep(_POLL_S)
+                time.sleep(program.session.poll_s)
         except BaseException:
             program.abandon()
             raise

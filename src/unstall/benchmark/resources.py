@@ -15,7 +15,7 @@ from typing import TypeVar
 from unstall.benchmark.cores import Cores
 from unstall.benchmark.gpus import Gpus
 from unstall.benchmark.process_readers import ProcessReader
-from unstall.benchmark.thresholds import MOST_POINTS, THINNED, THOROUGH_EVERY
+from unstall.benchmark.thresholds import LONG_RUN_S, LOOK_S, MOST_POINTS, SELDOM_LOOK_S, THINNED, THOROUGH_EVERY
 from unstall.records.observations import MachinePoint, ResourcePoint
 
 Point = TypeVar("Point", ResourcePoint, MachinePoint)
@@ -26,11 +26,11 @@ class ResourceMonitor:
 
     Args:
         pid: the root of the process tree.
-        period_s: time between two looks, seconds; :meth:`poll` does nothing in between.
+        period_s: time between two looks, seconds; :meth:`poll` does nothing in between. More of a long run.
         most_points: more are thinned.
     """
 
-    def __init__(self, pid: int, *, period_s: float = 0.25, most_points: int = MOST_POINTS) -> None:
+    def __init__(self, pid: int, *, period_s: float = LOOK_S, most_points: int = MOST_POINTS) -> None:
         self.pid = pid
         self.period_s = period_s
         self.most_points = most_points
@@ -43,6 +43,7 @@ class ResourceMonitor:
         """Processes of unstall's own, the sampler's say, that are in no sum; left once ended."""
         self._reader = ProcessReader()
         self._cores = Cores(pid)
+        self._began: float | None = None
         self._next = 0.0
         self._looks = 0
         self._tree: list[int] = [pid]
@@ -53,7 +54,9 @@ class ResourceMonitor:
         """Take a look if it is time to. ``now`` is ``time.monotonic()``."""
         if now < self._next:
             return
-        self._next = now + self.period_s
+        self._began = now if self._began is None else self._began
+        is_long = now - self._began > LONG_RUN_S
+        self._next = now + max(self.period_s, SELDOM_LOOK_S if is_long else 0.0)
         self._look_at_tree(now)
         self._look_at_machine(now)
         self._looks += 1

@@ -12,9 +12,11 @@ from unstall.benchmark.thresholds import (
     GPU_WINDOW_AFTER,
     LONG_PAUSE_S,
     LONG_PAUSE_STEPS,
+    LONG_RUN_S,
     MANY_STEPS,
     MOST_WARM_UP,
     NO_STEP_YET_S,
+    POLL_S,
     PROBE_AFTER_S,
     PROBE_GROWTH_BYTES,
     PROBE_PATIENCE_S,
@@ -23,6 +25,8 @@ from unstall.benchmark.thresholds import (
     RATE_S,
     SAMPLES_PATIENCE_S,
     SAMPLES_WANTED,
+    SELDOM_POLL_S,
+    SETTLED_FOLDER_NS,
     WARM_UP_STEPS,
 )
 from unstall.child.recording import drives, steps_of
@@ -32,7 +36,7 @@ from unstall.records.observations import Observation
 
 
 class Session:
-    """Poll it about ten times a second while the program runs."""
+    """Poll it every :attr:`poll_s` seconds while the program runs."""
 
     def __init__(
         self,
@@ -60,6 +64,7 @@ class Session:
         self.resources = resources or ResourceMonitor(pid)
         self.sampler = Sampler(pid, directory) if sampling else None
         self.taps: dict[Path, Tap] = {}
+        self._listed_ns = 0
         self.steps = 0
         self.clean_steps = 0
         self._stepped_at = 0.0
@@ -73,6 +78,13 @@ class Session:
         self._satisfied_at: float | None = None
         self._fell_back = False
         self._stale_samples = False
+
+    @property
+    def poll_s(self) -> float:
+        """Seconds until the next poll: of a long run more, unless it is to stop at a step or a window is open."""
+        is_long = self._clock() - self.began > LONG_RUN_S
+        is_sampling = self.sampler is not None and self.sampler.process_pid is not None
+        return SELDOM_POLL_S if is_long and self.wanted is None and not is_sampling else POLL_S
 
     def poll(self) -> None:
         """Take every look that is due."""
@@ -139,12 +151,7 @@ class Session:
                 self._fell_back = True
 
     def _count_steps(self, now: float) -> None:
-        for path in self.directory.glob("rec-*.bin"):
-            if path not in self.taps:
-                try:
-                    self.taps[path] = Tap(path)
-                except (OSError, ValueError):
-                    continue  # just being made
+        self._find_recordings()
         steps = max((steps_of(tap.ticks) for tap in self.taps.values()), default=0)
         sampling = self.sampler is not None and self.sampler.process_pid is not None
         if steps > WARM_UP_STEPS and not sampling and self._probing is None:
@@ -165,6 +172,23 @@ class Session:
                 if self._loop_began is not None:
                     self._first_rate = self._first_rate or self.rate
             self._rate = (now, steps)
+
+    def _find_recordings(self) -> None:
+        """Those that were begun since the last poll; the folder is listed only where something was made in it."""
+        try:
+            changed_ns = self.directory.stat().st_mtime_ns
+        except OSError:
+            return  # somebody removed it: what was found stays readable
+        if changed_ns == self._listed_ns:
+            return
+        # Two files may be made within one tick of the clock that folders bear, and the second shows only in the list.
+        self._listed_ns = changed_ns if time.time_ns() - changed_ns > SETTLED_FOLDER_NS else 0
+        for path in self.directory.glob("rec-*.bin"):
+            if path not in self.taps:
+                try:
+                    self.taps[path] = Tap(path)
+                except (OSError, ValueError):
+                    self._listed_ns = 0  # just being made
 
     def stands_still(self, now: float) -> bool:
         """Whether no step has been made for long: the program evaluates, saves, or does what else is between steps."""

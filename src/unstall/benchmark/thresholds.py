@@ -133,6 +133,14 @@ RATE_S: Annotated[Seconds, "over which a rate is told where steps are many"] = 0
 RATE_OF_FEW_S: Annotated[Seconds, "over which it is told where they are few"] = 2.0
 WATCHED_RATE_S: Annotated[Seconds, "over which a person who looks on sees it: steady, and not of the past"] = 3.0
 LEAST_WATCHED_RATE_S: Annotated[Seconds, "that must have passed for any rate: of less, one step decides"] = 0.2
+POLL_S: Annotated[Seconds, "between two polls of a run: a window of stack samples ends as late as that"] = 0.1
+SELDOM_POLL_S: Annotated[Seconds, "the same of a long run: a poll costs a busy core a millisecond"] = 0.25
+LOOK_S: Annotated[Seconds, "between two looks at what a program uses of the machine"] = 0.25
+SELDOM_LOOK_S: Annotated[Seconds, "the same of a long run, whose means rest on hundreds of looks"] = 0.5
+LONG_RUN_S: Annotated[Seconds, "after which a run is a long one"] = 20.0
+SETTLED_FOLDER_NS: Annotated[int, "nanoseconds", "since the last change of a folder: the next one has another time"] = (
+    1_000_000_000
+)
 JUST_STARTED_S: Annotated[Seconds, "in which a run without a recording may still be importing its libraries"] = 120.0
 STOP_PATIENCE_S: Annotated[
     Seconds, "for a program that was asked to stop at a step, and again after SIGTERM: it may be saving its weights"

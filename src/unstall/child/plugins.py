@@ -28,8 +28,9 @@ def declared() -> Declared:
     """The entry points of packages that are installed beside unstall; nothing of them is imported. In the parent."""
     from importlib.metadata import entry_points
 
+    of_all = entry_points()  # one look through all packages, not one for each group
     return {
-        group: sorted((entry.name, entry.value.partition("[")[0].strip()) for entry in entry_points(group=group))
+        group: sorted((entry.name, entry.value.partition("[")[0].strip()) for entry in of_all.select(group=group))
         for group in (PHASES, SEAMS)
     }
 

@@ -119,7 +119,7 @@ class Watch:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _watch(self) -> None:
-        while not self._ended.wait(_POLL_S):
+        while not self._ended.wait(self._session.poll_s if self._session else _POLL_S):
             if self._session is not None:
                 self._session.poll()
             elif any(self._folder.glob("info-*.jsonl")):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.metadata import EntryPoint, EntryPoints
+
 import numpy as np
 import pytest
 from spanfactory import Recording, check_loop, loop_of, mean, train_step
@@ -88,17 +90,14 @@ def test_what_plugins_added_is_kept_with_the_measurement():
     assert measurement.phase("tokenize").mean_s == pytest.approx(0.010, rel=0.05)
 
 
-class Entry:
-    def __init__(self, name, value):
-        self.name, self.value = name, value
-
-
 def test_the_entry_points_are_handed_on_by_name_and_not_imported(monkeypatch):
-    entries = {
-        "unstall.phases": [Entry("b", "no.such.module:PHASE [extra]")],
-        "unstall.seams": [Entry("z", "no.such:a"), Entry("a", "nor.this")],
-    }
-    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: entries[group])
+    entries = [
+        EntryPoint("b", "no.such.module:PHASE [extra]", "unstall.phases"),
+        EntryPoint("z", "no.such:a", "unstall.seams"),
+        EntryPoint("a", "nor.this", "unstall.seams"),
+        EntryPoint("c", "of.others:anything", "console_scripts"),
+    ]
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda: EntryPoints(entries))
     assert plugins.declared.__wrapped__() == {
         "unstall.phases": [("b", "no.such.module:PHASE")],
         "unstall.seams": [("a", "nor.this"), ("z", "no.such:a")],

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from itertools import pairwise
 
 import psutil
 import pytest
@@ -73,6 +74,16 @@ def test_looks_keep_their_period():
     for now in (100.0, 101.0, 109.9, 110.0, 119.0, 121.0):
         monitor.poll(now)
     assert [point.t for point in monitor.machine] == [100.0, 110.0, 121.0]
+
+
+def test_a_long_run_is_looked_at_less_often():
+    monitor = ResourceMonitor(os.getpid())
+    for tenth in range(400):
+        monitor.poll(100 + tenth / 10)
+    times = [point.t for point in monitor.machine]
+    early = [later - t for t, later in pairwise(times) if later < 115]
+    late = [later - t for t, later in pairwise(times) if t > 125]
+    assert max(early) < 0.35 and min(late) > 0.45
 
 
 def test_a_process_that_is_gone_gives_no_points():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import time
 
 import pytest
 from recorders import load, silence
@@ -123,6 +125,41 @@ def test_files_that_are_no_recordings_yet_are_passed_over(program, tmp_path):
     program.steps(3)
     watch.poll()
     assert watch.steps == 3
+    watch.finish()
+
+
+@pytest.mark.parametrize("made_ago_s", [0, 60], ids=["within a tick of the clock", "later"])
+def test_a_recording_that_is_begun_later_is_found(program, tmp_path, made_ago_s):
+    watch = Session(os.getpid(), tmp_path, sampling=False)
+    program.steps(3)
+    then = time.time() - made_ago_s
+    os.utime(tmp_path, (then, then))
+    watch.poll()
+    program.steps(4)
+    shutil.copy(program.path, tmp_path / "rec-99999998.bin")
+    if not made_ago_s:  # as the clock that folders bear may stand still between two files
+        os.utime(tmp_path, (then, then))
+    watch.poll()
+    assert watch.steps == 7 and len(watch.taps) == 2
+    watch.finish()
+
+
+def test_a_folder_that_somebody_removes_ends_nothing(program, tmp_path):
+    watch = Session(os.getpid(), tmp_path, sampling=False)
+    program.steps(3)
+    watch.poll()
+    shutil.rmtree(tmp_path)
+    program.steps(4)
+    watch.poll()
+    assert watch.steps == 7
+    watch.finish()
+
+
+@pytest.mark.parametrize(("steps", "age_s", "pause_s"), [(None, 5, 0.1), (None, 60, 0.25), (100, 60, 0.1)])
+def test_a_long_run_is_polled_less_often_unless_it_is_to_stop_at_a_step(tmp_path, clock, steps, age_s, pause_s):
+    watch = Session(os.getpid(), tmp_path, sampling=False, steps=steps, clock=clock)
+    clock.now += age_s
+    assert watch.poll_s == pause_s
     watch.finish()
 
 
