@@ -18,6 +18,7 @@ import os
 import re
 import resource
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -244,6 +245,7 @@ def markdown(rows: Sequence[Row]) -> str:
     nothing = [row.name for row in rows if not re.search(r"\b[1-9]\d* of", row.compared)]
     bare = f" In {len(nothing)} of them no number and no file can be compared: {', '.join(nothing)}." if nothing else ""
     sittings = other_sittings({row.name: (row.version, row.machine) for row in rows}, ("", ""))
+    extra = sorted((row.wall - 1) * row.seconds for row in rows)
     lines = [
         "# Public programs",
         "",
@@ -269,8 +271,9 @@ def markdown(rows: Sequence[Row]) -> str:
         "- **Same**: what two plain runs agree on is compared with two watched runs; **compared** says how much it is.",
         "  What a plain run prints differently each time (names of temporary files) cannot be compared, nor can times.",
         "- **Wall** and **CPU**: watched over plain, whole runs with start-up, sampler and report, in the order plain,",
-        "  watched, watched, plain. Starting `unstall`, the sampler, the first looks at the program and the report",
-        "  take one to four seconds, which is most of it on short programs, all the more where they have one core.",
+        "  watched, watched, plain. A program that has one core shares it with the sampler. Watching took",
+        f"  {extra[0]:.1f} to {extra[-1]:.1f} seconds, {statistics.median(extra):.1f} in the median: start and report take about one, whatever",
+        "  the program, the sampler's windows half of one.",
         "- Where a program does not seed its random numbers, bench/seeded.py seeds them and runs it; and",
         "  `PYTHONHASHSEED` is 0 in every run.",
         "",
