@@ -32,21 +32,21 @@ class ProcessReader:
 
     def cpu_s(self, pid: int) -> float | None:
         """Core-seconds that ``pid`` has taken; None once it is gone."""
-        # The name in parentheses may hold spaces and parentheses; fields count from after it.
-        stat = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+        stat = _state(pid)
         return (int(stat[11]) + int(stat[12])) / self._ticks_per_s if stat else None
 
     def look(self, pid: int, t: float) -> ResourcePoint | None:
         """The state of ``pid``, stamped with the time ``t``; None once it is gone."""
-        cpu_s = self.cpu_s(pid)
-        if cpu_s is None:
+        stat = _state(pid)
+        if not stat:
             return None
+        own_s, kernel_s = (int(ticks) / self._ticks_per_s for ticks in stat[11:13])
         resident = _read(f"/proc/{pid}/statm").split()
         io = dict(line.split(b": ") for line in _read(f"/proc/{pid}/io").splitlines())
         return ResourcePoint(
             t=t,
             pid=pid,
-            cpu_s=cpu_s,
+            cpu_s=own_s + kernel_s,
             run_delay_s=self._run_delay(pid, [str(pid)]),
             rss_bytes=int(resident[1]) * self._page_bytes if resident else 0,
             # Not readable for another user's process: counted as none.
@@ -54,6 +54,8 @@ class ProcessReader:
             write_bytes=int(io.get(b"write_bytes", 0)),
             read_chars=int(io.get(b"rchar", 0)),
             team_delay_s=self._run_delay(pid, threads_of(pid)[:MOST_DELAYED_THREADS]),
+            kernel_s=kernel_s,
+            page_faults=int(stat[7]),
         )
 
     def _run_delay(self, pid: int, threads: list[str]) -> float:
@@ -63,6 +65,12 @@ class ProcessReader:
         """
         statistics = [_read(f"/proc/{pid}/task/{thread}/schedstat").split() for thread in threads]
         return sum(int(fields[1]) for fields in statistics if len(fields) >= 2) / 1e9
+
+
+def _state(pid: int) -> list[bytes]:
+    """The fields of ``/proc/pid/stat`` from the state on; none once it is gone."""
+    # The name in parentheses may hold spaces and parentheses; fields count from after it.
+    return _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
 
 
 def threads_of(pid: int) -> list[str]:

@@ -104,12 +104,16 @@ class RemedyContext:
             raise NotApplicable(f"{path.name}:{site.line}: the call cannot be distinguished from others on its line")
         return path, module, call
 
-    def script_with(self, name: str) -> tuple[Path, SourceModule, str]:
-        """The script, its source, and how that spells a module that it imports. Raises NotApplicable."""
+    def script(self) -> tuple[Path, SourceModule]:
+        """The script and its source. Raises NotApplicable where it is not the program's own."""
         path = self.program.script
         if path is None or not self.program.owns(path):
             raise NotApplicable("the script is not the program's own")
-        module = self.sources.module(path)
+        return path, self.sources.module(path)
+
+    def script_with(self, name: str) -> tuple[Path, SourceModule, str]:
+        """The script, its source, and how that spells a module that it imports. Raises NotApplicable."""
+        path, module = self.script()
         alias = module.alias(name)
         if alias is None:
             raise NotApplicable(f"the script does not import {name} itself")

@@ -35,6 +35,7 @@ class _Settings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     threads: _Count | None = None
     gc_freeze: bool | None = None
     flush_subnormals: bool | None = None
+    keep_freed_memory: bool | None = None
 
 
 class RemediesError(Exception):

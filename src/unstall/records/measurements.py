@@ -212,6 +212,10 @@ class Measurement(msgspec.Struct, frozen=True):
     rank_pids: frozenset[int] = frozenset()
     main_cpu_s: float = 0.0
     """Core-seconds of the main process a step, all its threads."""
+    main_kernel_s: float = 0.0
+    """Those of them that the kernel took."""
+    page_faults: float = 0.0
+    """Pages that the kernel gave the main process, a step, without reading them from a disk."""
     worker_cpu_s: float = 0.0
     """Core-seconds of its other processes a step."""
     run_delay: float | None = None

@@ -52,6 +52,10 @@ class ResourcePoint(msgspec.Struct, frozen=True):
     read_chars: int = 0
     team_delay_s: float = 0.0
     """Scheduling delay of all its threads together: one that waits for a core holds up a parallel operator."""
+    kernel_s: float = 0.0
+    """CPU seconds so far that the kernel took for it."""
+    page_faults: int = 0
+    """Pages that the kernel has given it without reading them from a disk."""
 
 
 class GpuClock(msgspec.Struct, frozen=True):

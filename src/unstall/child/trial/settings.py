@@ -2,7 +2,8 @@
 
 ``loader``: keywords of every map-style DataLoader; ``threads``: torch's intra-op threads; ``optimizer``: keywords of
 every optimizer whose class takes them (``fused``, ``foreach``); ``gc_freeze``: leave what exists at the first step out
-of garbage collections; ``flush_subnormals``: take subnormal numbers for zeros.
+of garbage collections; ``flush_subnormals``: take subnormal numbers for zeros; ``keep_freed_memory``: the allocator
+gives none back to the kernel.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ def targets(settings: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
         hooks.append(("torch.optim.optimizer", _freeze))
     if settings.get("flush_subnormals"):
         hooks.append(("torch", lambda module: module.set_flush_denormal(True)))
+    if settings.get("keep_freed_memory"):
+        hooks.append(("torch", lambda module: _keep_freed_memory()))
     return hooks
 
 
@@ -66,6 +69,14 @@ def _preset(cls: Any, keywords: dict[str, Any]) -> None:
         original(self, *args, **{**keywords, **kwargs})
 
     cls.__init__ = __init__
+
+
+def _keep_freed_memory() -> None:
+    import ctypes  # torch has imported it already
+
+    libc = ctypes.CDLL(None)
+    libc.mallopt(-4, 0)  # M_MMAP_MAX: large blocks from the heap as well
+    libc.mallopt(-1, -1)  # M_TRIM_THRESHOLD: its end stays
 
 
 def _freeze(module: Any) -> None:

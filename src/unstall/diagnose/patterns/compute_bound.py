@@ -8,7 +8,7 @@ the way: only faster kernels make the step shorter.
 
 from __future__ import annotations
 
-from unstall.diagnose import claims, health, source
+from unstall.diagnose import claims, health, page_faults, source
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.lower_precision import by_bfloat16
 from unstall.diagnose.model_causes import CAUSES, find
@@ -18,6 +18,7 @@ from unstall.diagnose.patterns.base import BY_REWRITING, Features, Pattern, Usua
 from unstall.diagnose.ranks import waits_unrecorded
 from unstall.diagnose.thresholds import (
     BUSY_WITHOUT_GAPS,
+    FAULTS_SAID,
     GOOD_MFU,
     MODEL_SHARE,
     MOSTLY_COMPUTING,
@@ -36,6 +37,9 @@ from unstall.trace.features import TraceFeatures
 from unstall.trace.kernels import UNNAMED
 from unstall.trace.phrases import short
 
+_KEEP_MEMORY = (
+    "keep the memory that is freed: mallopt, which `unstall optimize` tries, or an allocator such as jemalloc"
+)
 _AT_ONCE = "the line stands in a loop: have one operator do for the whole batch what it does item by item"
 
 
@@ -77,6 +81,12 @@ class ComputeBound(Pattern):
         ]
         if host.efficiency is not None:
             evidence.append(f"the model's arithmetic runs at {percent(host.efficiency)} of this machine's peak")
+        faulting = page_faults.share(host.measurement)
+        if faulting >= FAULTS_SAID:
+            evidence.append(
+                f"the kernel takes {of_step(faulting, faulting * host.step_s)}, to give it "
+                f"{host.measurement.page_faults:,.0f} pages of memory anew"
+            )
         sure, culprit = cause.sure or suspects.module, cause.culprit(host, suspects)
         item_by_item = culprit is not None and source.in_loop(culprit.file, culprit.line)
         return self.finding(
@@ -87,7 +97,11 @@ class ComputeBound(Pattern):
             headroom=host.headroom_without(cause.waste_s(host, suspects)),
             confidence="low" if waits_unrecorded(host.measurement) else "high" if sure else "medium",
             evidence=evidence,
-            advice=[*([_AT_ONCE] if item_by_item else []), cause.advice(suspects)],
+            advice=[
+                *([_AT_ONCE] if item_by_item else []),
+                cause.advice(suspects),
+                *([_KEEP_MEMORY] if faulting >= FAULTS_SAID else []),
+            ],
         )
 
     def on_device(self, device: TraceFeatures) -> Finding | None:

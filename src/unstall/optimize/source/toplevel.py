@@ -15,11 +15,12 @@ from unstall.optimize.source.errors import NameTaken
 from unstall.optimize.source.module import SourceModule, dotted
 
 
-def with_statement_after_imports(tree: cst.Module, source: str) -> cst.Module:
-    """The tree with a statement after its imports, with a blank line before it."""
+def with_statement_after_imports(tree: cst.Module, source: str, *further: str) -> cst.Module:
+    """The tree with statements after its imports, with a blank line before the first."""
     index = _after_imports(tree)
     added = statement(tree, source).with_changes(leading_lines=[cst.EmptyLine(indent=False)])
-    return tree.with_changes(body=[*tree.body[:index], added, *tree.body[index:]])
+    others = [statement(tree, other) for other in further]
+    return tree.with_changes(body=[*tree.body[:index], added, *others, *tree.body[index:]])
 
 
 def with_statement_before_imports(tree: cst.Module, source: str, *, needs: str) -> cst.Module:

@@ -1,0 +1,21 @@
+"""Memory that is given back to the kernel and taken anew: page by page, each of them zeroed first.
+
+glibc's allocator gives large blocks back at once, as soon as they are free (mallopt(3), ``M_MMAP_THRESHOLD``), and the
+end of its heap whenever enough of that is free (``M_TRIM_THRESHOLD``). A loop that makes large tensors takes them anew
+in every step. PyTorch's tuning guide recommends other allocators for that; glibc's does as well, told to keep them.
+"""
+
+from __future__ import annotations
+
+from unstall.diagnose.thresholds import PAGE_FAULT_S
+from unstall.records.measurements import Measurement
+
+
+def share(measurement: Measurement) -> float:
+    """Share of a step that the kernel takes to give the main process pages.
+
+    What it takes for anything else is no part: at most so many seconds a page count. Of a step in which several
+    threads compute it is their share of what all of them do.
+    """
+    faulting_s = min(measurement.main_kernel_s, measurement.page_faults * PAGE_FAULT_S)
+    return faulting_s / max(measurement.step.mean, measurement.main_cpu_s)
