@@ -122,8 +122,19 @@ def test_a_look_agrees_with_psutil(tmp_path):
     assert look.cpu_s == pytest.approx(times.user + times.system, abs=0.5)
     assert look.rss_bytes == pytest.approx(theirs.memory_info().rss, rel=0.2)
     assert look.read_bytes <= theirs.io_counters().read_bytes
+    assert look.kernel_s == pytest.approx(times.system, abs=0.5) and look.kernel_s <= look.cpu_s
     assert look.t == 3.0
     assert look.run_delay_s >= 0.0
+
+
+@on_linux
+def test_pages_that_are_taken_are_counted():
+    reader = ProcessReader()
+    before = reader.look(os.getpid(), 0.0)
+    taken = bytearray(64 << 20)  # zeroed by the kernel, and touched nowhere but at its pages' first bytes
+    taken[::4096] = b"x" * (64 << 8)
+    after = reader.look(os.getpid(), 1.0)
+    assert after.page_faults - before.page_faults > 20  # 16,384, or 32 where the kernel gives huge ones
 
 
 def test_a_process_that_has_ended_has_no_state_and_no_children():

@@ -262,3 +262,18 @@ def test_a_cure_of_one_line_leads_though_it_gains_little(tmp_path):
         measurement({"forward": 0.05, "backward": 0.05}, model=ModelMeasurement(**good), operators=lines)
     )
     assert (verdict.pattern, verdict.cause) == ("compute-bound", "attention")
+
+
+@pytest.mark.parametrize(("pages", "said"), [(30_000.0, True), (10.0, False)])
+def test_pages_that_the_kernel_gives_anew_are_told_with_what_keeps_them(pages, said):
+    finding = match(
+        "compute-bound",
+        model=ModelMeasurement(threads=1),
+        cores=8.0,
+        main_cpu_s=0.1,
+        main_kernel_s=0.04,
+        page_faults=pages,
+    )
+    assert any(line == "the kernel takes 40 % of a step, 40 ms, to give it 30,000 pages of memory anew" for line in
+               finding.evidence) == said  # fmt: skip
+    assert any("mallopt" in line for line in finding.advice) == said

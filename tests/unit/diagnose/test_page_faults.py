@@ -1,0 +1,23 @@
+"""Which share of a step goes into pages that the kernel gives."""
+
+from __future__ import annotations
+
+from factory import measurement
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unstall.diagnose import page_faults
+
+SECONDS = st.floats(0, 10)
+
+
+@given(SECONDS, st.floats(0, 1e7), SECONDS)
+def test_it_is_a_share_of_no_more_than_the_kernel_takes(kernel_s, pages, other_s):
+    measured = measurement({"forward": 0.1}, main_kernel_s=kernel_s, page_faults=pages, main_cpu_s=kernel_s + other_s)
+    share = page_faults.share(measured)
+    assert 0 <= share <= 1
+    assert share <= kernel_s / measured.step.mean + 1e-12
+
+
+def test_a_kernel_that_does_other_things_gives_no_pages():
+    assert page_faults.share(measurement({"forward": 0.1}, main_kernel_s=0.09, main_cpu_s=0.1)) == 0
