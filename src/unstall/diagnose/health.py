@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from unstall.diagnose import page_faults
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.gradients import costly_gradient
 from unstall.diagnose.thresholds import (
@@ -56,6 +57,9 @@ def objections(host: HostFeatures) -> list[str]:
     gradient = costly_gradient(host)
     if gradient is not None:
         lines.append(gradient.sentence)
+    faulting = page_faults.evidence(host.measurement)
+    if faulting is not None:
+        lines.append(faulting)
     return [*lines, *_slow_arithmetic(host)]
 
 

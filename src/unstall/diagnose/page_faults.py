@@ -7,8 +7,11 @@ in every step. PyTorch's tuning guide recommends other allocators for that; glib
 
 from __future__ import annotations
 
-from unstall.diagnose.thresholds import PAGE_FAULT_S
+from unstall.diagnose.thresholds import FAULTS_SAID, PAGE_FAULT_S
 from unstall.records.measurements import Measurement
+from unstall.text.units import percent, seconds
+
+ADVICE = "keep the memory that is freed: mallopt, which `unstall optimize` tries, or an allocator such as jemalloc"
 
 
 def share(measurement: Measurement) -> float:
@@ -19,3 +22,14 @@ def share(measurement: Measurement) -> float:
     """
     faulting_s = min(measurement.main_kernel_s, measurement.page_faults * PAGE_FAULT_S)
     return faulting_s / max(measurement.step.mean, measurement.main_cpu_s)
+
+
+def evidence(measurement: Measurement) -> str | None:
+    """What the kernel takes, for a person; None where it is no matter."""
+    taken = share(measurement)
+    if taken < FAULTS_SAID:
+        return None
+    return (
+        f"the kernel takes {percent(taken)} of a step, {seconds(taken * measurement.step.mean)}, to give it "
+        f"{measurement.page_faults:,.0f} pages of memory anew"
+    )

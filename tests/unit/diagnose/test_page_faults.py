@@ -5,8 +5,10 @@ from __future__ import annotations
 from factory import measurement
 from hypothesis import given
 from hypothesis import strategies as st
+from patterncase import match
 
 from unstall.diagnose import page_faults
+from unstall.records.model import ModelMeasurement
 
 SECONDS = st.floats(0, 10)
 
@@ -21,3 +23,13 @@ def test_it_is_a_share_of_no_more_than_the_kernel_takes(kernel_s, pages, other_s
 
 def test_a_kernel_that_does_other_things_gives_no_pages():
     assert page_faults.share(measurement({"forward": 0.1}, main_kernel_s=0.09, main_cpu_s=0.1)) == 0
+
+
+def test_a_run_in_which_the_kernel_takes_much_is_not_called_healthy():
+    facts = {"main_cpu_s": 0.1, "main_kernel_s": 0.04, "page_faults": 30_000.0}
+    healthy = {"phases": {"forward": 0.05, "backward": 0.05}, "model": ModelMeasurement(threads=4)}
+    assert match("unexplained", **healthy) is None or "pages" not in " ".join(match("unexplained", **healthy).evidence)
+    finding = match("unexplained", **healthy, **facts)
+    assert any("30,000 pages" in line for line in finding.evidence)
+    assert finding.advice[0] == page_faults.ADVICE
+    assert match("healthy", **healthy, **facts) is None

@@ -18,7 +18,6 @@ from unstall.diagnose.patterns.base import BY_REWRITING, Features, Pattern, Usua
 from unstall.diagnose.ranks import waits_unrecorded
 from unstall.diagnose.thresholds import (
     BUSY_WITHOUT_GAPS,
-    FAULTS_SAID,
     GOOD_MFU,
     MODEL_SHARE,
     MOSTLY_COMPUTING,
@@ -37,9 +36,6 @@ from unstall.trace.features import TraceFeatures
 from unstall.trace.kernels import UNNAMED
 from unstall.trace.phrases import short
 
-_KEEP_MEMORY = (
-    "keep the memory that is freed: mallopt, which `unstall optimize` tries, or an allocator such as jemalloc"
-)
 _AT_ONCE = "the line stands in a loop: have one operator do for the whole batch what it does item by item"
 
 
@@ -81,12 +77,7 @@ class ComputeBound(Pattern):
         ]
         if host.efficiency is not None:
             evidence.append(f"the model's arithmetic runs at {percent(host.efficiency)} of this machine's peak")
-        faulting = page_faults.share(host.measurement)
-        if faulting >= FAULTS_SAID:
-            evidence.append(
-                f"the kernel takes {of_step(faulting, faulting * host.step_s)}, to give it "
-                f"{host.measurement.page_faults:,.0f} pages of memory anew"
-            )
+        faulting = page_faults.evidence(host.measurement)
         sure, culprit = cause.sure or suspects.module, cause.culprit(host, suspects)
         item_by_item = culprit is not None and source.in_loop(culprit.file, culprit.line)
         return self.finding(
@@ -96,11 +87,11 @@ class ComputeBound(Pattern):
             phases=() if host.python_in_forward else self.phases,
             headroom=host.headroom_without(cause.waste_s(host, suspects)),
             confidence="low" if waits_unrecorded(host.measurement) else "high" if sure else "medium",
-            evidence=evidence,
+            evidence=[*evidence, *([faulting] if faulting else [])],
             advice=[
                 *([_AT_ONCE] if item_by_item else []),
                 cause.advice(suspects),
-                *([_KEEP_MEMORY] if faulting >= FAULTS_SAID else []),
+                *([page_faults.ADVICE] if faulting else []),
             ],
         )
 

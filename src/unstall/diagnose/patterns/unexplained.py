@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import PurePath
 
-from unstall.diagnose import health
+from unstall.diagnose import health, page_faults
 from unstall.diagnose.blame import hotspots
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import Features, Pattern, of_step
@@ -45,7 +45,11 @@ class Unexplained(Pattern):
             headroom=1.0,
             confidence="medium",
             evidence=evidence,
-            advice=[_advice(phase, suspects), "measure what each part costs: unstall simplify"],
+            advice=[
+                *([page_faults.ADVICE] if page_faults.evidence(host.measurement) else []),
+                _advice(phase, suspects),
+                "measure what each part costs: unstall simplify",
+            ],
         )
 
     def on_device(self, device: TraceFeatures) -> Finding | None:
