@@ -13,11 +13,9 @@ import psutil
 from unstall.benchmark import ptrace
 from unstall.benchmark.resources import ResourceMonitor
 from unstall.benchmark.sampler import Sampler
-from unstall.benchmark.thresholds import MOST_BUSY_THREADS, SHORTEST_LOOK_S
+from unstall.benchmark.thresholds import MOST_BUSY_THREADS, POLL_S, SHORTEST_LOOK_S
 from unstall.child import launchers
 from unstall.records.observations import Observation
-
-_POLL_S = 0.1
 
 
 class CannotAttach(Exception):
@@ -64,7 +62,7 @@ def look(pid: int, directory: Path, duration_s: float, on_poll: Callable[[float]
             if sampler.done and now - began >= min(SHORTEST_LOOK_S, duration_s):
                 break
             on_poll(now - began)
-            time.sleep(_POLL_S)
+            time.sleep(POLL_S)
             now = time.monotonic()
     finally:
         sampler.close()

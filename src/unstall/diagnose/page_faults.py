@@ -15,7 +15,7 @@ ADVICE = "keep the memory that is freed: mallopt, which `unstall optimize` tries
 
 
 def share(measurement: Measurement) -> float:
-    """Share of a step that the kernel takes to give the main process pages.
+    """Share of a step that the page faults of the main process take.
 
     What it takes for anything else is no part: at most so many seconds a page count. Of a step in which several
     threads compute it is their share of what all of them do.
@@ -30,6 +30,6 @@ def evidence(measurement: Measurement) -> str | None:
     if taken < FAULTS_SAID:
         return None
     return (
-        f"the kernel takes {percent(taken)} of a step, {seconds(taken * measurement.step.mean)}, to give it "
+        f"page faults take {percent(taken)} of a step, {seconds(taken * measurement.step.mean)}: the kernel gives it "
         f"{measurement.page_faults:,.0f} pages of memory anew"
     )

@@ -215,7 +215,7 @@ class Measurement(msgspec.Struct, frozen=True):
     main_kernel_s: float = 0.0
     """Those of them that the kernel took."""
     page_faults: float = 0.0
-    """Pages that the kernel gave the main process, a step, without reading them from a disk."""
+    """Minor page faults of the main process a step: pages that the kernel gave it without reading them from a disk."""
     worker_cpu_s: float = 0.0
     """Core-seconds of its other processes a step."""
     run_delay: float | None = None

@@ -55,7 +55,7 @@ class ResourcePoint(msgspec.Struct, frozen=True):
     kernel_s: float = 0.0
     """CPU seconds so far that the kernel took for it."""
     page_faults: int = 0
-    """Pages that the kernel has given it without reading them from a disk."""
+    """Minor ones so far: pages that the kernel has given it without reading them from a disk."""
 
 
 class GpuClock(msgspec.Struct, frozen=True):

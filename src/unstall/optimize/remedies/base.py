@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from unstall.optimize.source.errors import NotApplicable, located
@@ -10,6 +11,7 @@ from unstall.optimize.source.errors import NotApplicable, located
 if TYPE_CHECKING:
     from unstall.optimize.context import RemedyContext
     from unstall.optimize.proposal import Proposal
+    from unstall.optimize.source.files import Sources
 
 T = TypeVar("T")
 P = TypeVar("P")
@@ -39,6 +41,13 @@ class Remedy:
     def propose(self, context: RemedyContext) -> list[Proposal]:
         """The changes of this kind that are worth a trial now. Raises NotApplicable where there are none."""
         raise NotImplementedError
+
+
+def in_source(write: Callable[[], tuple[Sources, str]], at_run_time: str) -> tuple[Sources | None, str]:
+    """What ``write`` writes, and where; no sources and ``at_run_time`` where a change can only be set at run time."""
+    with suppress(NotApplicable):
+        return write()
+    return None, at_run_time
 
 
 def proposals_of(candidates: Iterable[T], propose: Callable[[T], Proposal], otherwise: str) -> list[Proposal]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 from unstall.diagnose.patterns.slows_down import SUBNORMALS
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.proposal import Proposal, speedup_without
-from unstall.optimize.remedies.base import Remedy
+from unstall.optimize.remedies.base import Remedy, in_source
 from unstall.optimize.source.errors import NotApplicable
 from unstall.optimize.source.files import Sources
 from unstall.optimize.source.toplevel import with_statement_after_imports
@@ -30,9 +28,7 @@ class FlushSubnormals(Remedy):
         finding = next((each for each in context.report.findings if each.cause == SUBNORMALS), None)
         if finding is None:
             raise NotApplicable("no step takes longer by subnormal numbers")
-        sources, place = None, "when torch is imported, at run time"
-        with suppress(NotApplicable):
-            sources, place = _after_imports(context)
+        sources, place = in_source(lambda: _after_imports(context), "when torch is imported, at run time")
         return [
             Proposal(
                 f"torch.set_flush_denormal(True) {place}",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 
 import libcst as cst
@@ -12,7 +11,7 @@ import libcst as cst
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.observed import ObservedOptimizer
 from unstall.optimize.proposal import Proposal, speedup_without
-from unstall.optimize.remedies.base import Remedy
+from unstall.optimize.remedies.base import Remedy, in_source
 from unstall.optimize.source.edit import Edit, edited, put, with_keyword
 from unstall.optimize.source.errors import NotApplicable
 from unstall.optimize.source.files import Sources
@@ -58,12 +57,10 @@ def _takers(context: RemedyContext, option: str) -> list[ObservedOptimizer]:
 def _proposal(context: RemedyContext, option: str, share: float) -> Proposal:
     """The option for all optimizers that take it: the share is that of all, and at run time it is set for all."""
     takers = _takers(context, option)
-    sources, place = None, " at run time"
-    with suppress(NotApplicable):
-        sources, place = _written(context, option, takers)
+    sources, place = in_source(lambda: _written(context, option, takers), "at run time")
     types = " and ".join(dict.fromkeys(optimizer.type for optimizer in takers))
     return Proposal(
-        f"{types}({option}=True){place}",
+        f"{types}({option}=True) {place}",
         speedup_without(share, FUSED_OPTIMIZER_SAVES[option]),
         f"the optimizer takes {percent(share)} of the step",
         sources=sources,
@@ -86,7 +83,7 @@ def _written(context: RemedyContext, option: str, takers: Sequence[ObservedOptim
     sources = context.sources
     for path, of_file in edits.items():
         sources = sources.with_module(path, edited(sources.module(path).tree, of_file))
-    return sources, f" ({', '.join(places)})"
+    return sources, f"({', '.join(places)})"
 
 
 REMEDY = FusedOptimizer()

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 import libcst as cst
 
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.observed import ObservedOptimizer
 from unstall.optimize.proposal import Proposal, speedup_without
-from unstall.optimize.remedies.base import Remedy, first_of
+from unstall.optimize.remedies.base import Remedy, first_of, in_source
 from unstall.optimize.source.edit import replaced, statement
 from unstall.optimize.source.errors import NotApplicable
 from unstall.optimize.source.files import Sources
@@ -31,14 +29,10 @@ class GcFreeze(Remedy):
         share = context.measurement.gc_s / context.measurement.step.mean
         if share < LEAST_COLLECTING:
             raise NotApplicable(f"garbage collection takes {percent(share)} of the step")
-        sources: Sources | None = None
-        title = "gc.freeze() before the first step, at run time"
-        with suppress(NotApplicable):
-            sources, place = _frozen_after_optimizer(context)
-            title = f"gc.freeze() after the optimizer is made ({place})"
+        sources, place = in_source(lambda: _frozen_after_optimizer(context), "before the first step, at run time")
         return [
             Proposal(
-                title,
+                f"gc.freeze() {place}",
                 speedup_without(share, FROZEN_COLLECTIONS_SAVES),
                 f"garbage collection takes {percent(share)} of the step, over objects that live on",
                 sources=sources,
@@ -60,7 +54,8 @@ def _frozen_after(context: RemedyContext, optimizer: ObservedOptimizer) -> tuple
     if not isinstance(line, cst.SimpleStatementLine):
         raise NotApplicable("the optimizer is made in the head of a block")
     tree = with_import(replaced(module.tree, line, line, statement(module.tree, "gc.freeze()")), "gc")
-    return context.sources.with_module(path, tree), f"{path.name}:{module.first_line(call)}"
+    place = f"after the optimizer is made ({path.name}:{module.first_line(call)})"
+    return context.sources.with_module(path, tree), place
 
 
 REMEDY = GcFreeze()

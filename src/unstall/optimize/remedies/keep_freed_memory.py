@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-from contextlib import suppress
 
 from unstall.diagnose import page_faults
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.proposal import Proposal, speedup_without
-from unstall.optimize.remedies.base import Remedy
+from unstall.optimize.remedies.base import Remedy, in_source
 from unstall.optimize.source.errors import NotApplicable
 from unstall.optimize.source.files import Sources
 from unstall.optimize.source.toplevel import with_import, with_statement_after_imports
@@ -26,27 +25,25 @@ class KeepFreedMemory(Remedy):
     """By glibc's mallopt: no mapping of its own for a large block, and no end of the heap given back."""
 
     name = "keep-freed-memory"
-    brief = "memory that is freed is kept for the next step, not given back to the kernel; it takes up to twice as much"
-    needs = "pages from the kernel that take 5 % of the step, and room for three times the memory"
+    brief = "memory that is freed is kept for the next step, not given back to the kernel; it may take twice as much"
+    needs = "page faults that take 5 % of the step, and room for three times the memory"
     patterns = ("compute-bound", "host-bound", "input-bound")
     exactness = "exact"
 
     def propose(self, context: RemedyContext) -> list[Proposal]:
         share, memory = page_faults.share(context.measurement), context.measurement.memory
         if share < LEAST_FAULTING:
-            raise NotApplicable(f"pages from the kernel take {percent(share)} of the step")
+            raise NotApplicable(f"page faults take {percent(share)} of the step")
         if not hasattr(ctypes.CDLL(None), "mallopt"):
             raise NotApplicable("the C library has no mallopt")
         if memory.rss_peak is None or memory.rss_peak * KEPT_MEMORY_TAKES > memory.available:
             raise NotApplicable("there is not enough memory to keep what is freed")
-        sources, place = None, "when torch is imported, at run time"
-        with suppress(NotApplicable):
-            sources, place = _after_imports(context)
+        sources, place = in_source(lambda: _after_imports(context), "when torch is imported, at run time")
         return [
             Proposal(
                 f"what is freed is kept, by mallopt {place}",
                 speedup_without(share, KEPT_MEMORY_SAVES),
-                f"pages from the kernel take {percent(share)} of the step",
+                f"page faults take {percent(share)} of the step",
                 sources=sources,
                 settings={"keep_freed_memory": True},
                 key="mallopt",

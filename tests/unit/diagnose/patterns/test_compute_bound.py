@@ -274,6 +274,6 @@ def test_pages_that_the_kernel_gives_anew_are_told_with_what_keeps_them(pages, s
         main_kernel_s=0.04,
         page_faults=pages,
     )
-    assert any(line == "the kernel takes 40 % of a step, 40 ms, to give it 30,000 pages of memory anew" for line in
+    assert any(line == "page faults take 40 % of a step, 40 ms: the kernel gives it 30,000 pages of memory anew" for line in
                finding.evidence) == said  # fmt: skip
     assert any("mallopt" in line for line in finding.advice) == said
