@@ -9,6 +9,7 @@ from pathlib import Path
 from unstall.benchmark.resources import ResourceMonitor
 from unstall.benchmark.sampler import Sampler
 from unstall.benchmark.thresholds import (
+    FIRST_RATE_S,
     GPU_WINDOW_AFTER,
     LONG_PAUSE_S,
     LONG_PAUSE_STEPS,
@@ -70,7 +71,7 @@ class Session:
         self._stepped_at = 0.0
         self._rate: tuple[float, int] | None = None
         self.rate: float | None = None
-        self._first_rate: float | None = None
+        self._first_rate = 0.0
         self._loop_began: float | None = None
         self._rss_then = 0
         self._probes = 0
@@ -169,8 +170,8 @@ class Session:
         ):
             if self._rate is not None and steps > self._rate[1]:
                 self.rate = (steps - self._rate[1]) / (now - self._rate[0])
-                if self._loop_began is not None:
-                    self._first_rate = self._first_rate or self.rate
+                if self._loop_began is not None and (not self._first_rate or now - self._loop_began < FIRST_RATE_S):
+                    self._first_rate = max(self._first_rate, self.rate)
             self._rate = (now, steps)
 
     def _find_recordings(self) -> None:
@@ -226,7 +227,7 @@ class Session:
 
     def _grows(self) -> bool:
         """Whether the program has more memory than at first, or takes longer over a step."""
-        slower = bool(self.rate and self._first_rate and self.rate < PROBE_SLOWER * self._first_rate)
+        slower = self.rate is not None and self.rate < PROBE_SLOWER * self._first_rate
         return slower or self.resources.rss_bytes() > self._rss_then + PROBE_GROWTH_BYTES
 
     def _enough(self, now: float) -> bool:

@@ -131,6 +131,9 @@ CEILINGS_LIMIT_S: Annotated[Seconds, "for torch's own speeds: importing it takes
 MANY_STEPS: Annotated[Steps, "are enough to tell their rate in half a second"] = 50
 RATE_S: Annotated[Seconds, "over which a rate is told where steps are many"] = 0.5
 RATE_OF_FEW_S: Annotated[Seconds, "over which it is told where they are few"] = 2.0
+FIRST_RATE_S: Annotated[
+    Seconds, "of the loop, whose best rate is its first: libraries that come in with the first steps hold them up"
+] = 3.0
 WATCHED_RATE_S: Annotated[Seconds, "over which a person who looks on sees it: steady, and not of the past"] = 3.0
 LEAST_WATCHED_RATE_S: Annotated[Seconds, "that must have passed for any rate: of less, one step decides"] = 0.2
 POLL_S: Annotated[Seconds, "between two polls of a run: a window of stack samples ends as late as that"] = 0.1

@@ -50,7 +50,7 @@ def probe(frame: types.FrameType, *, time_limit_s: float = TIME_LIMIT_S) -> dict
 
     Args:
         frame: the live frame of the user's loop.
-        time_limit_s: about the most that it takes.
+        time_limit_s: about the most that it takes of a core; what others take of the core meanwhile cuts no look short.
 
     Returns:
         JSON-serialisable: ``loop`` (file and function), ``complete``, and ``entries``: path →
@@ -58,7 +58,7 @@ def probe(frame: types.FrameType, *, time_limit_s: float = TIME_LIMIT_S) -> dict
         (None, or ``nodes``, ``span``: how many autograd operations ago its oldest node was made,
         and ``complete``).
     """
-    census = _Census(time.monotonic() + time_limit_s)
+    census = _Census(time.thread_time() + time_limit_s)
     try:
         with reading.unobserved():
             census.add_frames(frame)
@@ -129,7 +129,7 @@ class _Census:
         for visited in itertools.count():
             if not self._users and not self._libraries:
                 return
-            expired = visited & 31 == 0 and time.monotonic() > self.sizer.deadline
+            expired = visited & 31 == 0 and time.thread_time() > self.sizer.deadline
             if expired or visited >= OBJECT_LIMIT or len(self.entries) >= ENTRY_LIMIT:
                 self.complete = False
                 return

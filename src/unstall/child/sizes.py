@@ -52,7 +52,7 @@ Entry = dict[str, Any]
 
 
 class Sizer:
-    """Measures objects until the deadline (monotonic seconds); knows the array libraries in use."""
+    """Measures objects until the deadline (of :func:`time.thread_time`); knows the array libraries in use."""
 
     def __init__(self, deadline: float) -> None:
         self.deadline = deadline
@@ -206,7 +206,7 @@ def walk_graph(root: Any, deadline: float) -> Entry:
         number, _, node = heapq.heappop(heap)
         nodes += 1
         oldest = min(oldest, number)
-        if nodes & 127 == 0 and time.monotonic() > deadline:
+        if nodes & 127 == 0 and time.thread_time() > deadline:
             break
         for child, _ in node.next_functions:
             if child is not None and child not in visited:

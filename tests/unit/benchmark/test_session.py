@@ -267,6 +267,20 @@ def test_the_time_before_the_loop_does_not_hide_that_its_steps_take_longer(progr
     watch.finish()
 
 
+def test_a_start_that_held_the_first_steps_up_does_not_hide_that_they_take_longer(program, tmp_path, clock):
+    """Libraries that come in with the first step: two seconds of few steps."""
+    watch = Session(os.getpid(), tmp_path, sampling=False, clock=clock, resources=Memory(lambda: 500))
+    asked = 0
+    for turn in range(90):
+        clock.now += 0.1
+        program.steps(1 if turn < 25 else 40 if turn < 40 else 20)
+        watch.poll()
+        asked += program.tap.control == PROBE
+        program.api.control(0)
+    assert asked > 1
+    watch.finish()
+
+
 def test_a_program_that_does_not_answer_is_not_waited_for(program, tmp_path, clock):
     watch = Session(os.getpid(), tmp_path, sampling=False, clock=clock)
     program.steps(10)

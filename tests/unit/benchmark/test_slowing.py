@@ -145,3 +145,17 @@ def test_stacks_are_told_apart_by_the_half_of_the_steps_that_they_are_in():
 
 def test_too_few_steps_say_nothing():
     assert trend(np.full(40, 0.01), 0.001 * np.arange(40)) is None
+
+
+def test_growth_is_seen_in_the_quickest_steps_beside_a_neighbour_that_takes_turns():
+    """Every other step waits for a core, for so long that means and medians say nothing."""
+    other = 0.001 * np.linspace(1, 8, 400) * noise(2, 400, 0.02)
+    waited = np.where(np.arange(400) % 4 < 2, 0.02 * noise(3, 400, 1.0), 0.0)
+    edges = 100 + np.concatenate([[0], (other + waited).cumsum()])
+    points = [
+        ResourcePoint(t=float(t), pid=PID, cpu_s=0.0, run_delay_s=float(delay), rss_bytes=1)
+        for t, delay in zip(edges, 0.25 * np.concatenate([[0], waited.cumsum()]))
+    ]
+    found = trend(np.full(400, 0.0001), other + waited, points=points)
+    assert found is not None and found.phase == "other"
+    assert found.end_s / found.begin_s == pytest.approx(8, rel=0.3)
