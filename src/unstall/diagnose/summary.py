@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from unstall.diagnose import compiled, growth, ranks
+from unstall.diagnose import compiled, growth, page_faults, ranks
 from unstall.diagnose.blame import hotspots
 from unstall.diagnose.features import HostFeatures, build
 from unstall.diagnose.findings import confidence_caveats, findings
@@ -39,6 +39,9 @@ def report(run: RunContext, measurement: Measurement | None, window: GpuWindow |
         notes.append(_of_requests(measurement.generation))
     if measurement.nan_loss:
         notes.append("the loss was NaN in the first steps: the timings are valid, but the training is broken")
+    faulting = page_faults.evidence(measurement)
+    if faulting is not None and faulting not in ranked[0].evidence:
+        notes.append(f"{faulting}; {page_faults.ADVICE}")
     per_s = 1 / measurement.step.mean
     loader, samples = measurement.loader, measurement.samples_per_step
     generation = measurement.generation
