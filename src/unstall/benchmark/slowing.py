@@ -74,8 +74,14 @@ def _of_blocks(
     steps = np.concatenate(blocks)
     middle = np.array([float(block.mean()) for block in blocks])
     waited = np.array([_waited_s(loop, block, observation, pid) for block in blocks])
-    times = _growing_times(loop, blocks, typicals, middle, waited)
-    if times is None:
+    for typical in typicals:
+        whole = np.array([float(typical(loop.durations[block])) for block in blocks])
+        without = whole - waited
+        times = whole if typical is quickest else without  # the quickest did not wait
+        # Where all steps did, what the waits grow by is not the program's.
+        if _goes_on(middle, times) and slope(list(zip(middle, without)), IN_ALL)[1] > 0:
+            break
+    else:
         return None
     index = _growing_phase(loop, blocks, middle)
     rate, low, high = slope(list(zip(middle, times)))
@@ -98,26 +104,6 @@ def _of_blocks(
         early_s=max(begin_s, first_s + rate * early[0]),
         late_s=max(begin_s, first_s + rate * late[0]),
     )
-
-
-def _growing_times(
-    loop: Loop,
-    blocks: Sequence[npt.NDArray[np.int64]],
-    typicals: Sequence[Callable[[Floats], Any]],
-    middle: Floats,
-    waited: Floats,
-) -> Floats | None:
-    """Seconds of a step in each block, none waited for a core, by the first way in which they go on growing."""
-    for typical in typicals:
-        whole = np.array([float(typical(loop.durations[block])) for block in blocks])
-        without: Floats = whole - waited
-        if typical is not quickest:
-            if _goes_on(middle, without):
-                return without
-        # The quickest did not wait. Where all steps did, what the waits grow by is not the program's.
-        elif _goes_on(middle, whole) and slope(list(zip(middle, without)), IN_ALL)[1] > 0:
-            return whole
-    return None
 
 
 def _least_growth(loop: Loop, steps: npt.NDArray[np.int64], observation: Observation) -> float:

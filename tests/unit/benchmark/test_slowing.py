@@ -148,7 +148,7 @@ def test_too_few_steps_say_nothing():
 
 
 def test_growth_is_seen_in_the_quickest_steps_beside_a_neighbour_that_takes_turns():
-    """Every other step waits for a core, for so long that means and medians say nothing."""
+    """Half of the steps are held up for so long that means and medians say nothing; the scheduler counts a quarter of it."""
     other = 0.001 * np.linspace(1, 8, 400) * noise(2, 400, 0.02)
     waited = np.where(np.arange(400) % 4 < 2, 0.02 * noise(3, 400, 1.0), 0.0)
     edges = 100 + np.concatenate([[0], (other + waited).cumsum()])
