@@ -109,9 +109,10 @@ class _Census:
 
     def add_modules(self) -> None:
         """The globals of the user's modules, and of those of the installed packages that the loop runs through."""
-        for name, module in list(sys.modules.items()):
+        for name in _modules_of(frozenset(self._packages), len(sys.modules), next(reversed(sys.modules))):
+            module = sys.modules.get(name)
             file = _module_file(module)
-            if file and is_program_file(file) and package_of(file) in self._packages:
+            if module is not None and file:
                 self._add_names(module.__dict__, (file, "<module>"), name, bare=False)
 
     def _add_names(self, names: dict[str, Any], owner: _Owner, qualifier: str, bare: bool = True) -> None:
@@ -129,7 +130,7 @@ class _Census:
         for visited in itertools.count():
             if not self._users and not self._libraries:
                 return
-            expired = visited & 31 == 0 and time.thread_time() > self.sizer.deadline
+            expired = visited & 31 == 31 and time.thread_time() > self.sizer.deadline
             if expired or visited >= OBJECT_LIMIT or len(self.entries) >= ENTRY_LIMIT:
                 self.complete = False
                 return
@@ -206,6 +207,29 @@ class _Census:
             return True
         package = str(getattr(kind, "__module__", "builtins")).partition(".")[0]
         return package not in sys.stdlib_module_names and package not in ("unstall", "numpy")
+
+
+@functools.lru_cache(maxsize=1)
+def _modules_of(packages: frozenset[str], _imported: int, _last: str) -> list[str]:
+    """Names of the program's modules that are in these packages; asked anew once more modules are imported.
+
+    A program has thousands, which lie cold in memory: to touch each takes up to 50 ms. Most are of few packages, and
+    those of a package that is not asked for are passed over by their names.
+    """
+    found: list[str] = []
+    is_searched: dict[str, bool] = {}  # by the first part of a module's name
+    for name in list(sys.modules):  # a list of pairs would be enough objects to set off the garbage collector
+        top = name.partition(".")[0] if type(name) is str else ""
+        if top not in is_searched:
+            file = _module_file(sys.modules.get(top))
+            is_searched[top] = not file or _is_program_module(file, packages)
+        if is_searched[top] and _is_program_module(_module_file(sys.modules.get(name)), packages):
+            found.append(name)
+    return found
+
+
+def _is_program_module(file: str, packages: frozenset[str]) -> bool:
+    return bool(file) and is_program_file(file) and package_of(file) in packages
 
 
 def _module_file(module: Any) -> str:

@@ -85,6 +85,24 @@ def test_what_a_library_keeps_is_found_as_what_the_user_keeps(tmp_path, monkeypa
     assert not any("bystander_records" in path for path in entries)  # the loop does not run through it
 
 
+def test_modules_that_are_imported_between_two_looks_are_found(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("first_of_two", "second_of_two"):
+        (tmp_path / f"{name}.py").write_text(f"{name}_kept = [1, 2, 3]\n")
+        importlib.import_module(name)
+        try:
+            assert f"{name}.{name}_kept" in probe()["entries"]
+        finally:
+            del sys.modules[name]
+
+
+def test_what_the_loop_itself_holds_is_found_however_long_the_modules_take():
+    first = [1, 2, 3]
+    result = retention.probe(sys._getframe(), time_limit_s=0.0)
+    assert not result["complete"]
+    assert result["entries"]["first"]["len"] == len(first)
+
+
 def test_the_result_is_json():
     strange = {("a", 1): [1], None: [2], "key": {b"x": [3]}, 5: [4]}
     assert json.loads(json.dumps(probe()))["entries"]["strange"]["len"] == len(strange)
