@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
+import pytest
 from factory import measurement
 from hypothesis import given
 from hypothesis import strategies as st
-from patterncase import match
+from patterncase import host_findings, match
 
 from unstall.diagnose import page_faults
 from unstall.records.model import ModelMeasurement
@@ -25,12 +27,30 @@ def test_a_kernel_that_does_other_things_gives_no_pages():
     assert page_faults.share(measurement({"forward": 0.1}, main_kernel_s=0.09, main_cpu_s=0.1)) == 0
 
 
-def test_a_run_in_which_page_faults_take_much_is_not_called_healthy():
-    model = ModelMeasurement(threads=4, dtype="torch.float32", flops=6e9, peak_flops=1e11, flops_coverage=1.0)
-    phases = {"forward": 0.05, "backward": 0.05}
-    faulting = {"main_cpu_s": 0.1, "main_kernel_s": 0.04, "page_faults": 30_000.0}
-    assert match("healthy", phases, model=model) is not None and match("unexplained", phases, model=model) is None
-    assert match("healthy", phases, model=model, **faulting) is None
-    finding = match("unexplained", phases, model=model, **faulting)
-    assert any("30,000 pages" in line for line in finding.evidence)
-    assert finding.advice[0] == page_faults.ADVICE
+GOOD = ModelMeasurement(threads=4, dtype="torch.float32", flops=6e9, peak_flops=1e11, flops_coverage=1.0)
+PHASES = {"forward": 0.05, "backward": 0.05}
+FAULTING = {"main_cpu_s": 0.1, "main_kernel_s": 0.04, "page_faults": 30_000.0}
+
+
+def test_a_model_that_does_nothing_else_wrong_is_bound_by_page_faults():
+    assert [finding.pattern for finding in host_findings(measurement(PHASES, model=GOOD))][:1] == ["healthy"]
+    assert match("healthy", PHASES, model=GOOD, **FAULTING) is None
+    verdict, *_ = host_findings(measurement(PHASES, model=GOOD, **FAULTING))
+    assert (verdict.pattern, verdict.cause, verdict.culprit) == ("compute-bound", "page-faults", None)
+    assert sum("30,000 pages" in line for line in verdict.evidence) == 1
+    assert verdict.advice == [page_faults.ADVICE]
+    assert verdict.next_step is None
+    assert verdict.headroom == pytest.approx(1 / 0.6, rel=0.01)
+    assert 1.1 < verdict.expected_gain.value < verdict.headroom
+
+
+def test_it_leads_though_it_gains_little_as_one_line_cures_it():
+    verdict, *_ = host_findings(measurement(PHASES, model=GOOD, **{**FAULTING, "main_kernel_s": 0.011}))
+    assert (verdict.pattern, verdict.cause) == ("compute-bound", "page-faults")
+
+
+def test_what_is_worse_about_the_model_is_blamed_first():
+    double = msgspec.structs.replace(GOOD, dtype="torch.float64")
+    verdict, *_ = host_findings(measurement(PHASES, model=double, **FAULTING))
+    assert (verdict.pattern, verdict.cause) == ("compute-bound", "precision")
+    assert page_faults.ADVICE in verdict.advice

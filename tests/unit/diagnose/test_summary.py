@@ -51,7 +51,7 @@ def test_page_faults_are_told_once_whatever_the_verdict():
     faulting = {"main_cpu_s": 0.1, "main_kernel_s": 0.04, "page_faults": 30_000.0}
     waits = make(**faulting)  # for data
     computes = make({"forward": 0.09, "backward": 0.01}, **faulting)
-    assert (waits.verdict.pattern, computes.verdict.pattern) == ("input-bound", "unexplained")
+    assert (waits.verdict.pattern, computes.verdict.cause) == ("input-bound", "page-faults")
     for made in (waits, computes):
         assert sum("30,000 pages" in line for line in [*made.run.notes, *made.verdict.evidence]) == 1
     assert not any("pages" in line for line in make().run.notes)

@@ -8,13 +8,17 @@ from unstall.diagnose.model_causes.base import ModelCause, Suspects
 from unstall.diagnose.model_causes.copies import Copies
 from unstall.diagnose.model_causes.costly import Backward, IdleCores, Kernel, Layer, Update
 from unstall.diagnose.model_causes.hooks import Hooks
+from unstall.diagnose.model_causes.memory import PageFaults
 from unstall.diagnose.model_causes.wasted import Padding, Precision, UnusedGradients, Zeros
 
 _KINDS = (
     Precision, UnusedGradients, Hooks, Padding, Zeros, Copies, Update, Backward, IdleCores, Attention,
-    Kernel, Layer,
+    Kernel, Layer, PageFaults,
 )  # fmt: skip
 CAUSES: tuple[ModelCause, ...] = tuple(kind() for kind in _KINDS)
+
+
+BY_NAME: dict[str | None, ModelCause] = {cause.name: cause for cause in CAUSES}
 
 
 def find(host: HostFeatures, suspects: Suspects) -> ModelCause | None:

@@ -57,6 +57,10 @@ class ModelCause:
     name: ClassVar[str]
     sure: ClassVar[bool] = False
     """Whether it is seen, and not inferred from rates."""
+    doing: ClassVar[str] = "model math"
+    """What the step does meanwhile, in a headline."""
+    by_module: ClassVar[bool] = True
+    """Whether the times of the modules say more of it."""
     by_hand: ClassVar[str] = ""
     """What a person can do where no remedy can."""
     calibration: ClassVar[Range | None] = None

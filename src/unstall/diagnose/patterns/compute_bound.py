@@ -8,12 +8,15 @@ the way: only faster kernels make the step shorter.
 
 from __future__ import annotations
 
+import msgspec
+
 from unstall.diagnose import claims, health, page_faults, source
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.lower_precision import by_bfloat16
-from unstall.diagnose.model_causes import CAUSES, find
+from unstall.diagnose.model_causes import BY_NAME, CAUSES, find
 from unstall.diagnose.model_causes.attention import Attention
-from unstall.diagnose.model_causes.base import Suspects
+from unstall.diagnose.model_causes.base import ModelCause, Suspects
+from unstall.diagnose.model_causes.memory import PageFaults
 from unstall.diagnose.patterns.base import BY_REWRITING, Features, Pattern, UsualRemedy, at, of_step, part, worth
 from unstall.diagnose.ranks import waits_unrecorded
 from unstall.diagnose.thresholds import (
@@ -78,9 +81,10 @@ class ComputeBound(Pattern):
         if host.efficiency is not None:
             evidence.append(f"the model's arithmetic runs at {percent(host.efficiency)} of this machine's peak")
         faulting = page_faults.evidence(host.measurement)
+        advice = [cause.advice(suspects), *([page_faults.ADVICE] if faulting else [])]
         sure, culprit = cause.sure or suspects.module, cause.culprit(host, suspects)
         item_by_item = culprit is not None and source.in_loop(culprit.file, culprit.line)
-        return self.finding(
+        finding = self.finding(
             cause=cause.name,
             culprit=culprit,
             share=share,
@@ -88,12 +92,9 @@ class ComputeBound(Pattern):
             headroom=host.headroom_without(cause.waste_s(host, suspects)),
             confidence="low" if waits_unrecorded(host.measurement) else "high" if sure else "medium",
             evidence=[*evidence, *([faulting] if faulting else [])],
-            advice=[
-                *([_AT_ONCE] if item_by_item else []),
-                cause.advice(suspects),
-                *([page_faults.ADVICE] if faulting else []),
-            ],
+            advice=[*([_AT_ONCE] if item_by_item else []), *dict.fromkeys(advice)],
         )
+        return finding if cause.by_module else msgspec.structs.replace(finding, next_step=None)
 
     def on_device(self, device: TraceFeatures) -> Finding | None:
         """The device computes nearly all the time."""
@@ -151,7 +152,7 @@ class ComputeBound(Pattern):
         if finding.cause == "threads":
             # How operators scale is a guess, so that what was timed and is worth fixing comes first.
             return min(gain, max(TIE * WORTH, finding.expected_gain.low if finding.expected_gain else 1.0))
-        if finding.cause == Attention.name and gain >= WORTH_A_LINE:
+        if (finding.cause == Attention.name and gain >= WORTH_A_LINE) or finding.cause == PageFaults.name:
             return max(gain, TIE * WORTH)
         # A layer takes most of the time in a model of many tiny operators, too, and these say more.
         return min(gain, health.most_of_model(host) / (TIE**2 if finding.cause in ("model", "kernel") else TIE))
@@ -162,7 +163,8 @@ class ComputeBound(Pattern):
 
     def sentence(self, finding: Finding, use: Utilization) -> str:
         """Names the part of the model that is blamed."""
-        return f"{part(finding)} is model math{at(finding.culprit, ', above all in ')}"
+        doing = BY_NAME.get(finding.cause, ModelCause()).doing
+        return f"{part(finding)} is {doing}{at(finding.culprit, ', above all in ')}"
 
 
 PATTERN = ComputeBound()
