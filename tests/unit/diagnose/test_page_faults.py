@@ -54,3 +54,11 @@ def test_what_is_worse_about_the_model_is_blamed_first():
     verdict, *_ = host_findings(measurement(PHASES, model=double, **FAULTING))
     assert (verdict.pattern, verdict.cause) == ("compute-bound", "precision")
     assert page_faults.ADVICE in verdict.advice
+
+
+def test_a_rate_that_is_poor_for_its_page_faults_alone_is_no_layers_fault():
+    slow = msgspec.structs.replace(GOOD, flops=1.6e9)  # 16 % of the peak; 27 % of it in the time that is left
+    assert [host_findings(measurement(PHASES, model=slow, **faulting))[0].cause for faulting in ({}, FAULTING)] == [
+        "model",
+        "page-faults",
+    ]

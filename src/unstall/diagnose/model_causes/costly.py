@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from unstall.child.seams import optimizer
 from unstall.child.user_files import is_program_file
-from unstall.diagnose import source
+from unstall.diagnose import page_faults, source
 from unstall.diagnose.blame import culprit_at
 from unstall.diagnose.dominant_module import own_share
 from unstall.diagnose.features import HostFeatures
@@ -146,7 +146,9 @@ class Layer(_Disproportion):
         measured, efficiency = host.measurement, host.efficiency
         coverage = measured.model.flops_coverage or 0.0
         undisturbed = measured.other_cores < QUIET * measured.cores  # else the rate tells of the neighbours
-        return efficiency is not None and efficiency < POOR_RATE and coverage > MOSTLY_COUNTED and undisturbed
+        if efficiency is None or coverage <= MOSTLY_COUNTED or not undisturbed:
+            return False
+        return efficiency < POOR_RATE * (1 - page_faults.share(measured))  # what these take is no matter of the layers
 
     def waste_s(self, host: HostFeatures, suspects: Suspects) -> float:
         if suspects.module is not None:
