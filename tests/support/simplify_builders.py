@@ -245,6 +245,9 @@ class VirtualStarter:
         self.clock.now += 5.0
         return self.first
 
+    def wait(self, seconds):
+        """No signal has come."""
+
     def refusal(self, settings):
         return next((why for name, why in self.refusals.items() if name in settings), None)
 

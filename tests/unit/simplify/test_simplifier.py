@@ -123,6 +123,19 @@ def test_a_signal_ends_the_experiments_and_keeps_what_was_found():
     assert setting.starter.processes[0].log[-1] == "end"
 
 
+def test_a_signal_that_ended_the_program_before_its_first_step_is_passed_on():
+    setting = Setting()
+    setting.starter.first = make_first_run(make_report(make_finding(function="log"), phases={}))
+    assert setting.run().results == []
+
+    def interrupted(seconds):
+        raise StopRequested
+
+    setting.starter.wait = interrupted
+    with pytest.raises(StopRequested):
+        setting.run()
+
+
 def test_a_signal_before_anything_is_known_is_passed_on():
     setting = Setting()
 
