@@ -22,7 +22,7 @@ SET_UP = """
 
     def main():
         torch.set_num_threads(1)
-        rows = torch.tensor(windows(list(range(61_800)), 1800)).float().reshape(-1, 100)
+        rows = torch.tensor(windows(list(range(101_800)), 1800)).float().reshape(-1, 100)
         model = nn.Linear(100, 32)
         optimizer = torch.optim.SGD(model.parameters(), lr=1e-6)
         for step in range(400):

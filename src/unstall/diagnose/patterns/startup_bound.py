@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import Features, Pattern, at
 from unstall.diagnose.thresholds import SET_UP_LEADS
+from unstall.records.measurements import Measurement
 from unstall.records.report import Finding, NextStep
 from unstall.records.run import Utilization
 from unstall.text.units import factor, percent, seconds
@@ -35,7 +38,7 @@ class StartupBound(Pattern):
         share = min(holder.seconds / run_s, 1.0)
         if share < SET_UP_LEADS:
             return None
-        loop_s = host.measurement.total_steps * host.measurement.step.mean
+        loop_s = _loop_s(host.measurement)
         without_s = run_s - holder.seconds
         return self.finding(
             cause="set-up",
@@ -56,8 +59,16 @@ class StartupBound(Pattern):
         )
 
     def rank(self, finding: Finding, features: Features) -> float:
-        """What the whole run would gain, though a stall in the steps gains no run so much as it gains a step."""
-        return 1 / max(1 - (finding.share or 0.0), 0.01)
+        """What the whole run would gain, though a stall in the steps gains no run so much as it gains a step.
+
+        Where all steps together take less, no stall in them can gain the run as much.
+        """
+        host = features.host
+        assert host is not None and host.measurement.run_s is not None
+        share = finding.share or 0.0
+        if _loop_s(host.measurement) < share * host.measurement.run_s:
+            return math.inf
+        return 1 / max(1 - share, 0.01)
 
     def condition(self, finding: Finding) -> str:
         """None: steps are as fast without it."""
@@ -66,6 +77,11 @@ class StartupBound(Pattern):
     def sentence(self, finding: Finding, use: Utilization) -> str:
         """How much of the run it takes."""
         return f"{percent(finding.share or 0.0)} of the run is spent before its first step{at(finding.culprit)}"
+
+
+def _loop_s(measurement: Measurement) -> float:
+    """Seconds that all steps took."""
+    return measurement.total_steps * measurement.step.mean
 
 
 PATTERN = StartupBound()

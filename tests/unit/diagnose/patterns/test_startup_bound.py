@@ -27,14 +27,14 @@ def made(tmp_path):
     """A run of 40 s that makes samples for 20 s before its first step; or so long otherwise."""
     code = Source(tmp_path / "train.py", CODE)
 
-    def made(phases=TRAINING, run_s=40.0, function="samples"):
+    def made(phases=TRAINING, run_s=40.0, function="samples", **more):
         before = Startup(
             before_first_batch_s=25.0, worker_start_s=0.0, warmup_s=0.0, epoch_gaps_s=0.0, after_last_step_s=0.0
         )
         frames = [code.at("main", "# call"), code.at("samples", "# cut")] if function == "samples" else []
         frames = frames or [code.at("<module>", "# read")]
         windows = [StackWindow(5.0, [stack(*frames, count=100)])]
-        return measurement(phases, windows_before=windows, startup=before, run_s=run_s)
+        return measurement(phases, windows_before=windows, startup=before, run_s=run_s, **more)
 
     return made
 
@@ -49,6 +49,12 @@ def test_a_set_up_that_takes_half_of_the_run_is_the_verdict(made):
 def test_what_would_save_more_of_the_run_comes_first(made):
     waits = {**TRAINING, "data_wait": 0.6}
     assert [finding.pattern for finding in host_findings(made(waits))][:2] == ["input-bound", "startup-bound"]
+
+
+def test_it_comes_before_any_stall_of_steps_that_all_together_take_less(made):
+    waits = {**TRAINING, "data_wait": 0.6}
+    found = host_findings(made(waits, total_steps=20))
+    assert [finding.pattern for finding in found][:2] == ["startup-bound", "input-bound"]
 
 
 @pytest.mark.parametrize("run_s", [None, 100.0])
