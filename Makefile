@@ -147,7 +147,7 @@ simplify-bench: $(READY) ## measured headroom against the true speed-up, over te
 	$(BIN)/python bench/simplify.py --rows bench/results/simplify.json --write docs/simplify-accuracy.md
 
 predictions-bench: $(READY) ## what the model predicts of experiments against what they measure, over tests/zoo
-	$(BIN)/python bench/predictions.py --rows bench/results/predictions.json --held-out bench/results/predictions-heldout.json --write docs/prediction-accuracy.md
+	$(BIN)/python bench/predictions.py --rows bench/results/predictions.json --held-out bench/results/predictions-heldout.json --held-out bench/results/predictions-heldout-two-cores.json --write docs/prediction-accuracy.md
 
 frameworks-bench: $(READY) ## programs of many frameworks with a planted stall: is it found, are outputs the same?
 	$(BIN)/python bench/frameworks.py --results bench/results/frameworks.json --write docs/frameworks.md

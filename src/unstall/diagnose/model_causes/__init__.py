@@ -16,9 +16,7 @@ _KINDS = (
     Kernel, Layer, PageFaults,
 )  # fmt: skip
 CAUSES: tuple[ModelCause, ...] = tuple(kind() for kind in _KINDS)
-
-
-BY_NAME: dict[str | None, ModelCause] = {cause.name: cause for cause in CAUSES}
+BY_NAME: dict[str | None, type[ModelCause]] = {kind.name: kind for kind in _KINDS}
 
 
 def find(host: HostFeatures, suspects: Suspects) -> ModelCause | None:

@@ -12,6 +12,7 @@ class Attention(TimedLine):
     """Scores, mask, softmax and sum are separate operators."""
 
     name = "attention"
+    cured_by_a_line = True
     by_hand = "call scaled_dot_product_attention, with the mask as attn_mask or is_causal"
     calibration = Range(0.8, 1.0, 1.2, "its lines were timed, in one early step")
     usual_remedy = UsualRemedy(

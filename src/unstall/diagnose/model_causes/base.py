@@ -61,6 +61,8 @@ class ModelCause:
     """What the step does meanwhile, in a headline."""
     by_module: ClassVar[bool] = True
     """Whether the times of the modules say more of it."""
+    cured_by_a_line: ClassVar[bool] = False
+    """Whether `optimize` cures it by a line, which is worth it for less."""
     by_hand: ClassVar[str] = ""
     """What a person can do where no remedy can."""
     calibration: ClassVar[Range | None] = None

@@ -14,9 +14,7 @@ from unstall.diagnose import claims, health, page_faults, source
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.lower_precision import by_bfloat16
 from unstall.diagnose.model_causes import BY_NAME, CAUSES, find
-from unstall.diagnose.model_causes.attention import Attention
 from unstall.diagnose.model_causes.base import ModelCause, Suspects
-from unstall.diagnose.model_causes.memory import PageFaults
 from unstall.diagnose.patterns.base import BY_REWRITING, Features, Pattern, UsualRemedy, at, of_step, part, worth
 from unstall.diagnose.ranks import waits_unrecorded
 from unstall.diagnose.thresholds import (
@@ -152,7 +150,7 @@ class ComputeBound(Pattern):
         if finding.cause == "threads":
             # How operators scale is a guess, so that what was timed and is worth fixing comes first.
             return min(gain, max(TIE * WORTH, finding.expected_gain.low if finding.expected_gain else 1.0))
-        if (finding.cause == Attention.name and gain >= WORTH_A_LINE) or finding.cause == PageFaults.name:
+        if _cause(finding).cured_by_a_line and gain >= WORTH_A_LINE:
             return max(gain, TIE * WORTH)
         # A layer takes most of the time in a model of many tiny operators, too, and these say more.
         return min(gain, health.most_of_model(host) / (TIE**2 if finding.cause in ("model", "kernel") else TIE))
@@ -163,8 +161,11 @@ class ComputeBound(Pattern):
 
     def sentence(self, finding: Finding, use: Utilization) -> str:
         """Names the part of the model that is blamed."""
-        doing = BY_NAME.get(finding.cause, ModelCause()).doing
-        return f"{part(finding)} is {doing}{at(finding.culprit, ', above all in ')}"
+        return f"{part(finding)} is {_cause(finding).doing}{at(finding.culprit, ', above all in ')}"
+
+
+def _cause(finding: Finding) -> type[ModelCause]:
+    return BY_NAME.get(finding.cause, ModelCause)
 
 
 PATTERN = ComputeBound()
