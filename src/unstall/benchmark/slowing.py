@@ -25,6 +25,8 @@ from unstall.benchmark.thresholds import (
     IN_HALVES,
     IN_ONE_PHASE,
     LEAST_SLOWING,
+    MULTIPLIED,
+    NEARLY_ALL_GROWTH,
     NEIGHBOURS,
     NO_REST,
     SLOWING_BESIDE_NEIGHBOURS,
@@ -136,6 +138,9 @@ def _growing_phase(loop: Loop, blocks: Sequence[npt.NDArray[np.int64]], middle: 
     index = int(np.argmax(rates))
     if rates[index] < IN_ONE_PHASE * rates.clip(0).sum():
         return None
+    nearly_all = rates[index] >= NEARLY_ALL_GROWTH * rates.clip(0).sum()
+    if nearly_all and seconds[-1].sum() >= MULTIPLIED * seconds[0].sum():
+        return index  # what grows so far takes the caches from the rest, which grows with it
     mean = seconds.mean(axis=0)
     rest_s, rest_rate = mean.sum() - mean[index], rates.sum() - rates[index]
     if rest_s > NO_REST * mean.sum() and rest_rate / rest_s > UNLIKE_THE_REST * rates[index] / mean[index]:

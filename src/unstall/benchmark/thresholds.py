@@ -64,6 +64,10 @@ IN_ONE_PHASE: Annotated[Share, "of the growth that one phase must hold to be nam
 UNLIKE_THE_REST: Annotated[
     Share, "of that phase's relative rate: if the others grow faster than so, the whole step has become slower"
 ] = 0.5
+NEARLY_ALL_GROWTH: Annotated[Share, "of the growth in one phase, with which a step that is multiplied is its own"] = (
+    0.85
+)
+MULTIPLIED: Annotated[Factor, "at the end, from block to block: a machine seldom becomes so much slower"] = 2.5
 NO_REST: Annotated[Share, "of a step in other phases, below which they say nothing"] = 0.1
 
 # Memory that grows.

@@ -93,6 +93,13 @@ def test_beside_other_programs_growth_must_be_more_than_a_shared_core_makes(grow
 def test_a_machine_that_drifts_slows_all_phases_alike():
     slower = np.linspace(1, 2, 400)
     assert trend(0.02 * slower, 0.01 * slower) is None
+    assert trend(0.001 * slower, 0.007 * slower) is None
+
+
+def test_what_grows_many_times_takes_the_caches_from_the_rest_which_grows_with_it():
+    grows = np.linspace(1, 3.5, 400)
+    found = trend(0.001 * np.linspace(1, 3, 400), 0.007 * grows)
+    assert found is not None and found.phase == "other"
 
 
 @pytest.mark.parametrize(
