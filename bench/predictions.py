@@ -214,10 +214,10 @@ def markdown(rows: Sequence[Row], held_out: Sequence[Sequence[Row]]) -> str:
             f"| {number(row.low)} to {number(row.high)} | {number(row.predicted)} | {error} |"
         )
     if held_out:
-        count = len({row.program for sitting in held_out for row in sitting})
+        count = len({row.program for each in held_out for row in each})
         lines += [HELD_OUT.format(count=count)]
-    for sitting_rows in held_out:
-        lines += [f"**{summary(sitting_rows)}.**", "", *_sittings(sitting_rows), *by_kind(sitting_rows), ""]
+    for each in held_out:
+        lines += [f"**{summary(each)}.**", "", *_sittings(each), *by_kind(each), ""]
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -4,7 +4,7 @@ Blocks of consecutive steps are compared, without those that hold an epoch's end
 that the main thread was ready to run and had no core; and then with what recurs between steps, as rollouts do. The
 growth must show in the whole run, in each of its halves (caches that fill, a neighbour that comes in between and
 warm-up stop or jump), and in one phase more than in all the others (a machine that becomes slower, or batches that
-become longer, slow everything that is computed alike).
+become longer, slow everything that is computed alike; but what grows many times over takes the caches from the rest).
 """
 
 from __future__ import annotations
@@ -136,10 +136,10 @@ def _growing_phase(loop: Loop, blocks: Sequence[npt.NDArray[np.int64]], middle: 
     seconds = np.array([loop.phases[block].mean(axis=0) for block in blocks])
     rates = np.array([slope(list(zip(middle, column)))[0] for column in seconds.T])
     index = int(np.argmax(rates))
-    if rates[index] < IN_ONE_PHASE * rates.clip(0).sum():
+    growth_of_all = rates.clip(0).sum()
+    if rates[index] < IN_ONE_PHASE * growth_of_all:
         return None
-    nearly_all = rates[index] >= NEARLY_ALL_GROWTH * rates.clip(0).sum()
-    if nearly_all and seconds[-1].sum() >= MULTIPLIED * seconds[0].sum():
+    if rates[index] >= NEARLY_ALL_GROWTH * growth_of_all and seconds[-1].sum() >= MULTIPLIED * seconds[0].sum():
         return index  # what grows so far takes the caches from the rest, which grows with it
     mean = seconds.mean(axis=0)
     rest_s, rest_rate = mean.sum() - mean[index], rates.sum() - rates[index]

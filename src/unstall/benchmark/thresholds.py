@@ -67,7 +67,7 @@ UNLIKE_THE_REST: Annotated[
 NEARLY_ALL_GROWTH: Annotated[Share, "of the growth in one phase, with which a step that is multiplied is its own"] = (
     0.85
 )
-MULTIPLIED: Annotated[Factor, "at the end, from block to block: a machine seldom becomes so much slower"] = 2.5
+MULTIPLIED: Annotated[Factor, "a step of the first block, at the end: a machine seldom becomes so much slower"] = 2.5
 NO_REST: Annotated[Share, "of a step in other phases, below which they say nothing"] = 0.1
 
 # Memory that grows.

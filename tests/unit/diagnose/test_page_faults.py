@@ -32,9 +32,16 @@ PHASES = {"forward": 0.05, "backward": 0.05}
 FAULTING = {"main_cpu_s": 0.1, "main_kernel_s": 0.04, "page_faults": 30_000.0}
 
 
+def test_a_run_in_which_page_faults_take_much_is_not_called_healthy():
+    assert match("healthy", PHASES, model=GOOD) is not None and match("unexplained", PHASES, model=GOOD) is None
+    assert match("healthy", PHASES, model=GOOD, **FAULTING) is None
+    finding = match("unexplained", PHASES, model=GOOD, **FAULTING)
+    assert any("30,000 pages" in line for line in finding.evidence)
+    assert finding.advice[0] == page_faults.ADVICE
+
+
 def test_a_model_that_does_nothing_else_wrong_is_bound_by_page_faults():
     assert [finding.pattern for finding in host_findings(measurement(PHASES, model=GOOD))][:1] == ["healthy"]
-    assert match("healthy", PHASES, model=GOOD, **FAULTING) is None
     verdict, *_ = host_findings(measurement(PHASES, model=GOOD, **FAULTING))
     assert (verdict.pattern, verdict.cause, verdict.culprit) == ("compute-bound", "page-faults", None)
     assert sum("30,000 pages" in line for line in verdict.evidence) == 1
