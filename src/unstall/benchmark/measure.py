@@ -116,6 +116,7 @@ def measure(
         main_cpu_s=times.per_step(lambda t0, t1: cpu_between(observation.points, {main.pid}, t0, t1)),
         main_kernel_s=times.per_step(lambda t0, t1: growth(observation.points, {main.pid}, t0, t1, "kernel_s")),
         page_faults=times.per_step(lambda t0, t1: growth(observation.points, {main.pid}, t0, t1, "page_faults")),
+        refetch_s=main.refetch_s,
         worker_cpu_s=times.per_step(
             lambda t0, t1: cpu_between(observation.points, pids - rank_pids - {_root(observation, main)}, t0, t1)
         ),

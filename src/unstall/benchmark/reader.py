@@ -71,6 +71,8 @@ class ProcessRecording:
     facts: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     """The info lines by their kind."""
     dropped: int = 0
+    refetch_s: float | None = None
+    """What a line of memory costs a step after it was last touched: the median; None where the steps are too short."""
 
     @cached_property
     def ids(self) -> dict[str, int]:
@@ -252,7 +254,13 @@ def _recording(directory: Path, pid: int, spans: Spans, header: np.void) -> Proc
         names,
         facts,
         dropped=int(header["dropped"]),
+        refetch_s=_refetch_s(header),
     )
+
+
+def _refetch_s(header: np.void) -> float | None:
+    looks = header["refetch_ns"][: int(header["refetches"])]
+    return float(np.median(looks)) / 1e9 if len(looks) else None
 
 
 def read_all(directory: Path) -> list[ProcessRecording]:

@@ -188,3 +188,12 @@ MOST_DELAYED_THREADS: Annotated[
     int, "threads", "of one process, asked how long they waited for a core at each look"
 ] = 64
 MOST_BUSY_THREADS: Annotated[int, "threads", "of a running program, told apart by the cores they take"] = 3
+
+# What is left of a step runs on warmer caches: fitted to experiments on tests/zoo, by ``bench/predictions.py``.
+WARMS: Annotated[float, "in logarithms", "faster, for each e-fold that a thread's work shrinks by"] = 0.12
+REFETCHES: Annotated[
+    float, "in logarithms", "faster, for each second that a line of memory costs less: lines in a second of work"
+] = 1.5e6
+LEAST_REFETCH_S: Annotated[Seconds, "of a line of memory where next to nothing is left of a step"] = 60e-9
+REFETCH_GROWS: Annotated[float, "seconds a second", "that a line costs more where more is left of a step"] = 6e-6
+MOST_WARMED_S: Annotated[Seconds, "of a step, that warm caches save: about the most that was seen"] = 6e-3

@@ -44,9 +44,9 @@ class _SpanFile:
             self.map = mmap.mmap(fd, layout.MAPPED_BYTES)
         finally:
             os.close(fd)
-        counters = [0] * layout.TICK_KINDS
+        counters, refetches = [0] * layout.TICK_KINDS, [0] * (1 + layout.REFETCHES)
         about = (layout.VERSION, layout.RECORD_BYTES, time.monotonic_ns(), os.getpid(), os.getppid())
-        layout.HEADER.pack_into(self.map, 0, b"", *about, 0, 0, 0, layout.TAIL_RECORDS, *counters, 0)
+        layout.HEADER.pack_into(self.map, 0, b"", *about, 0, 0, 0, layout.TAIL_RECORDS, *counters, 0, *refetches)
         self.map[: len(layout.MAGIC)] = layout.MAGIC  # the last: from here on it is a recording
         self.count = self.flushed = self.dropped = 0
         self.full = False

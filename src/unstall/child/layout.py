@@ -14,6 +14,8 @@ HEADER_BYTES = 4096
 TAIL_RECORDS = 4096
 """The newest records, in shared memory behind the header; older ones follow them in the file."""
 TICK_KINDS = 9
+REFETCHES = 64
+"""The newest looks at what it costs to fetch anew what a step has pushed out of the caches."""
 ROOT_GROUPS = 6
 FIRST_CALLS = 64
 """Calls of each seam that the watcher is called for, unasked."""
@@ -37,6 +39,8 @@ HEADER_FIELDS: Fields = (
     ("tail_records", "I"),
     ("ticks", f"{TICK_KINDS}Q"),
     ("flushed", "Q"),  # records after the tail; count - flushed of the tail's are valid
+    ("refetches", "I"),
+    ("refetch_ns", f"{REFETCHES}I"),  # of a line of memory, a step after it was last touched; the newest ones
 )
 RECORD_FIELDS: Fields = (
     ("start", "Q"),  # CLOCK_MONOTONIC, ns

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from unstall.benchmark.warm_caches import share_left
 from unstall.diagnose.callers import functions_of
 from unstall.diagnose.patterns import all_patterns
 from unstall.diagnose.patterns.base import Features, Pattern, UsualRemedy
@@ -125,12 +126,20 @@ def _of_run(finding: Finding, pattern: Pattern, host: HostFeatures) -> tuple[Int
     calibration = calibration_of(finding, pattern, evidence)
     component = Interval(finding.headroom, low / half, high * half / quiet)
     of_culprit = without(component, part_of_culprit(finding, pattern, host))
+    takes_caches = evidence != "model" and pattern.takes_caches(host)  # the model knows of them
 
     def fitted(interval: Interval) -> Interval:
+        warm = _warmed(interval, host) if takes_caches else interval
         off = (calibration.value, calibration.low, calibration.high)
-        return Interval(*(calibrated(ceiling, times) for ceiling, times in zip(interval, off)))
+        return Interval(*(calibrated(ceiling, times) for ceiling, times in zip(warm, off)))
 
     return fitted(component), fitted(of_culprit)
+
+
+def _warmed(interval: Interval, host: HostFeatures) -> Interval:
+    """The ceilings where what is left runs on the caches that the component has taken."""
+    step_s, refetch_s = host.step_s, host.measurement.refetch_s
+    return Interval(*(ceiling / share_left(step_s, step_s / ceiling, refetch_s) for ceiling in interval))
 
 
 def part_of_culprit(finding: Finding, pattern: Pattern, host: HostFeatures) -> Interval:

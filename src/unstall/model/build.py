@@ -67,6 +67,7 @@ def build(run: ModelInput) -> Pipeline:
         spread=measured.spread,
         function_shares=function_shares.of(measured),
         has_loader=loader is not None,
+        refetch_s=measured.refetch_s,
         closing=_closing_shares(run, loader),
     )
     if loader is not None:

@@ -50,6 +50,8 @@ class Pipeline:
     function_shares: FunctionShares = field(default_factory=FunctionShares)
     closing: Mapping[str, float] = field(default_factory=dict)
     """Shares of ``layout.epoch_close_s`` by phase: what the steps between epochs, or with validation, take longer."""
+    refetch_s: float | None = None
+    """What a line of memory costs a step after it was last touched, where that was measured."""
     busy_seen: float = 1.0
     """Cores that were busy while a batch was made or a step computed, when it was recorded."""
 

@@ -38,10 +38,6 @@ ERROR: Annotated[float, "in logarithms", "for any change of settings"] = 0.06
 ERROR_OF_CHANGE: Annotated[float, "in logarithms", "for each e-fold that the step changes by with settings"] = 0.12
 ERROR_SCALED: Annotated[float, "in logarithms", "for any change of a component's time"] = 0.1
 ERROR_OF_SCALED: Annotated[float, "in logarithms", "for each e-fold that the step changes by with a component"] = 0.3
-WARMS: Annotated[float, "in logarithms", "faster, for each e-fold that the main thread's work shrinks by"] = 0.1
-MOST_WARMED_S: Annotated[Seconds, "of a step, that warm caches save: the most that was seen with a cached loader"] = (
-    5e-3
-)
 FULL: Annotated[Share, "of the cores busy, from which on they are the bottleneck"] = 0.93
 
 # The survey of `what-if` without a question.

@@ -1,9 +1,4 @@
-"""What is left of a step runs faster once other work has gone from between: its code and data stay in the caches.
-
-An empirical law, seen in experiments that free a function, the loader or an environment (``bench/predictions.py``):
-what was left took a fifth less time than before at a factor of ten, in steps of a millisecond as in those of a hundred.
-Fitted to tests/zoo; on bench/heldout, where nothing was fitted, it takes two thirds of the error away.
-"""
+"""What is left of a step runs faster once other work has gone from between: its code and data stay in the caches."""
 
 from __future__ import annotations
 
@@ -11,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from unstall.model import thresholds
+from unstall.benchmark.warm_caches import share_left
 from unstall.model.pipeline_model import MODEL, Pipeline
 from unstall.model.team_stalls import non_model_seconds
 
@@ -25,9 +20,7 @@ def with_warm_caches(before: Pipeline, after: Pipeline) -> Pipeline:
     if before.layout.workers != after.layout.workers:
         return after
     model_s = sum(map(before.phase_s, MODEL))
-    was, left = (model_s + non_model_seconds(pipeline) for pipeline in (before, after))
-    if not 0 < left < was:
-        return after
-    factor = max((left / was) ** thresholds.WARMS, 1 - thresholds.MOST_WARMED_S / left)
+    was_s, left_s = (model_s + non_model_seconds(pipeline) for pipeline in (before, after))
+    factor = share_left(was_s, left_s, before.refetch_s)
     service = after.service if after.layout.workers else after.service * np.array([factor, 1.0])
     return replace(after, compute=after.compute * factor, service=service, take_s=after.take_s * factor)

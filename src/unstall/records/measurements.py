@@ -216,6 +216,8 @@ class Measurement(msgspec.Struct, frozen=True):
     """Those of them that the kernel took."""
     page_faults: float = 0.0
     """Minor page faults of the main process a step: pages that the kernel gave it without reading them from a disk."""
+    refetch_s: float | None = None
+    """What a line of memory costs the main thread a step after it last touched it; None where steps are too short."""
     worker_cpu_s: float = 0.0
     """Core-seconds of its other processes a step."""
     run_delay: float | None = None

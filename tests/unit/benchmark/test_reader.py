@@ -40,7 +40,7 @@ def phases(recording):
 
 def test_the_formats_sizes_are_fixed():
     assert RECORD.itemsize == 48
-    assert HEADER.itemsize == 136
+    assert HEADER.itemsize == 396
 
 
 def test_a_file_that_is_cut_short_is_a_value_error(tmp_path):

@@ -43,6 +43,7 @@ def test_the_fields_are_those_of_the_c_recorder(name, fields):
         ("HEADER_BYTES", layout.HEADER_BYTES),
         ("TAIL_RECORDS", layout.TAIL_RECORDS),
         ("TICK_KINDS", layout.TICK_KINDS),
+        ("REFETCHES", layout.REFETCHES),
         ("ROOT_GROUPS", layout.ROOT_GROUPS),
         ("FIRST_CALLS", layout.FIRST_CALLS),
         ("SERVING_CALLS", layout.SERVING_CALLS),

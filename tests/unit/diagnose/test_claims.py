@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from patterncase import host_findings
 
+from unstall.benchmark.warm_caches import share_left
 from unstall.diagnose import claims
 from unstall.diagnose.claims import Interval
 from unstall.diagnose.patterns.callback_bound import PATTERN as CALLBACK_BOUND
@@ -31,14 +32,40 @@ def width(speedup):
 LOGGING = {"callback": 0.06, "forward": 0.02, "backward": 0.02}
 
 
+def ceiling(alone, calibration, step_s=0.1, refetch_s=None):
+    """Of a component beside the model: what is left runs on the caches that it took."""
+    return claims.calibrated(alone / share_left(step_s, step_s / alone, refetch_s), calibration)
+
+
 def test_a_timed_component_has_a_ceiling_and_a_gain_below_it():
     finding = first(LOGGING)
-    expected = claims.calibrated(2.5, CALLBACK_BOUND.calibration[0][2].value)
+    expected = ceiling(2.5, CALLBACK_BOUND.calibration[0][2].value)
     assert finding.ceiling.value == finding.headroom == pytest.approx(expected)
     assert finding.ceiling.known_by == "estimated"
     assert finding.ceiling.low < expected < finding.ceiling.high
     assert finding.expected_gain.remedy == dict(CALLBACK_BOUND.usual_remedies)[None].name
     assert 1 < finding.expected_gain.value < finding.ceiling.value
+
+
+def test_where_memory_is_dear_the_rest_gains_more_by_the_caches_that_are_free():
+    calibration = CALLBACK_BOUND.calibration[0][2].value
+    short = {"callback": 0.009, "forward": 0.0005, "backward": 0.0005}
+    dear = first(short, refetch_s=250e-9)
+    assert dear.ceiling.value == pytest.approx(ceiling(10.0, calibration, 0.01, 250e-9))
+    assert dear.ceiling.value > first(short, refetch_s=20e-9).ceiling.value
+    forward = {"forward": 0.009, "backward": 0.0005, "callback": 0.0005}
+    assert first(forward, refetch_s=250e-9).ceiling == first(forward).ceiling
+
+
+def test_the_batches_of_workers_take_no_caches_of_the_main_threads():
+    phases = {"data_wait": 0.009, "forward": 0.0005, "backward": 0.0005}
+    loaders = [LoaderMeasurement(workers=workers, batches_per_step=1.0, service_s=0.009) for workers in (0, 1)]
+    alone, worker = (
+        [first(phases, loader=loader, refetch_s=refetch_s).ceiling for refetch_s in (20e-9, 250e-9)]
+        for loader in loaders
+    )
+    assert alone[0].value < alone[1].value
+    assert worker[0] == worker[1]
 
 
 @given(st.floats(0.001, 0.999), st.integers(0, 100_000))
@@ -105,9 +132,9 @@ def test_what_is_not_the_culprits_own_stays(code):
     found = first(phases, samples=[*waiting, stack(CALL, count=200)], loader=LoaderMeasurement(batch_size=16))
     assert found.pattern == "input-bound" and found.culprit.function == "fetch"
     calibration = claims.calibration_of(found, INPUT_BOUND, "timed").value
-    assert found.ceiling.value == pytest.approx(claims.calibrated(1 / 0.4, calibration))
+    assert found.ceiling.value == pytest.approx(ceiling(1 / 0.4, calibration))
     alone = first(phases, samples=[stack(*in_fetch, count=800), stack(CALL, count=200)], loader=LoaderMeasurement())
-    assert alone.ceiling.value == pytest.approx(claims.calibrated(1 / 0.2, calibration))
+    assert alone.ceiling.value == pytest.approx(ceiling(1 / 0.2, calibration))
 
 
 @given(st.floats(1, 1000), st.floats(0, 1))
@@ -193,7 +220,7 @@ def test_pools_of_threads_that_collide_hide_what_the_model_takes_alone():
     seen |= {"cores": 2.0, "main_cpu_s": 0.19, "unhindered_s": {"data_wait": 0.03, "forward": 0.004, "backward": 0.004}}
     calm = first(phases, **seen)
     calibration = claims.calibration_of(calm, INPUT_BOUND, "timed").value
-    assert calm.ceiling.value == pytest.approx(claims.calibrated(0.1 / 0.06, calibration))
+    assert calm.ceiling.value == pytest.approx(ceiling(0.1 / 0.06, calibration))
     collide = first(phases, **seen, team_delay_s=0.08)
     assert collide.ceiling.value == pytest.approx(0.1 / 0.008) and collide.ceiling.confidence == "low"
     assert any("from each other" in line for line in collide.evidence)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pipelines import DECODE, pipeline
 
-from unstall.model import thresholds
+from unstall.benchmark import thresholds
 from unstall.model.changes import ChangeError, Changes, apply, parse
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from unstall import model
-from unstall.model import thresholds
+from unstall.benchmark import thresholds
 from unstall.model.function_shares import FunctionShares
 from unstall.model.pipeline_model import Pipeline
 from unstall.model.work import Layout

@@ -133,6 +133,7 @@ void rec_close(void) {
     full = 0;
     main_calls_models = 0;
     serving = 0;
+    rec_refetch_anew();
     generation++;
 }
 
@@ -245,7 +246,9 @@ int rec_tick(ThreadState *ts, int kind, uint16_t name, PyObject *first, PyObject
     if (!ts) return 0;
     rec_header->ticks[kind]++;
     look_for_server(ts, kind);
-    if (!rec_watcher || !rec_is_heard(ts)) return 0;
+    if (!rec_is_heard(ts)) return 0;
+    if (kind == (rec_header->ticks[TICK_OPTIMIZER] ? TICK_OPTIMIZER : TICK_FORWARD)) rec_refetch();
+    if (!rec_watcher) return 0;
     const uint32_t control = ts->is_main ? rec_header->control : 0; /* the parent's wishes are for the main thread */
     if (told[name] < FIRST_CALLS) told[name]++;
     else if (!rec_watch && !control) return 0;

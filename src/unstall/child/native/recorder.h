@@ -19,6 +19,7 @@
 #define TICK_KINDS 9
 #define ROOT_GROUPS 6
 #define FIRST_CALLS 64 /* the watcher hears of this many calls of each name, unasked */
+#define REFETCHES 64 /* the newest looks at what it costs to fetch anew what a step has pushed out of the caches */
 #define SERVING_CALLS 4 /* of models, from which on a thread is heard where the main one makes none */
 
 enum { UNOPENED = -1, UNAVAILABLE = -2 };
@@ -61,6 +62,8 @@ typedef struct {
     uint32_t tail_records;
     volatile uint64_t ticks[TICK_KINDS];
     volatile uint64_t flushed; /* records after the tail; count - flushed of the tail's are valid */
+    volatile uint32_t refetches;
+    volatile uint32_t refetch_ns[REFETCHES]; /* of a line of memory, a step after it was last touched */
 } Header;
 
 /* One open span on a thread's stack. */
@@ -105,6 +108,10 @@ void rec_end_named(ThreadState *ts, uint16_t name, uint64_t arg, uint8_t flags);
 /* A seam with a tick kind begins on this thread: count it, and tell the watcher if it should know. `first` and
  * `second` are the call's first two arguments, or NULL. -1 with an exception set when the watcher raises. */
 int rec_tick(ThreadState *ts, int kind, uint16_t name, PyObject *first, PyObject *second);
+
+/* A step begins: look now and then what a line costs that the last one has pushed out of the caches. */
+void rec_refetch(void);
+void rec_refetch_anew(void); /* another recording begins */
 
 /* The id of a name, made when new; 0 ("?") when there are too many. */
 uint16_t rec_intern(PyObject *name);

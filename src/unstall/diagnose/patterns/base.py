@@ -171,6 +171,10 @@ class Pattern:
         """The lowest and the highest ceiling that the run's own measurements allow, before chance and calibration."""
         return finding.headroom, finding.headroom
 
+    def takes_caches(self, host: HostFeatures) -> bool:
+        """Whether what it is about runs in the main thread beside the model, which is faster once it has gone."""
+        return False
+
     def samples_of(self, finding: Finding, host: HostFeatures) -> Sequence[Placed]:
         """The main thread's samples of the component that the headroom is of: they tell which part is the culprit's.
 
