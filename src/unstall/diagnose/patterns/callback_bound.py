@@ -52,7 +52,7 @@ class CallbackBound(Pattern):
         (
             None,
             None,
-            Range(0.75, 1.05, 1.7, "zoo: 0.9 to 1.3, median 1.1 of six"),
+            Range(0.8, 1.1, 1.8, "zoo: 0.9 to 1.6, median 1.1 of six"),
         ),
     )
     usual_remedies = (

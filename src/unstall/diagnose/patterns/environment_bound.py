@@ -29,7 +29,7 @@ class EnvironmentBound(Pattern):
         (
             None,
             None,
-            Range(0.75, 1.0, 1.5, "zoo: 1.0 of two; held out 1.1"),
+            Range(0.8, 1.05, 1.5, "zoo: 1.0 to 1.2 of two; held out 1.1"),
         ),
     )
     usual_remedies = (
