@@ -239,10 +239,10 @@ HELD_OUT = """
 ### Programs to which nothing was fitted
 
 No constant of the predictions was set by the {count} programs of `bench/heldout`
-(`python bench/predictions.py --zoo bench/heldout`), in two sittings of one day, on one machine. In the second, what is
-left of a step ran up to twice as fast once other work was gone from between, and `what-if` allows for a fifth. It was
-the machine, not the version: an earlier one says the same at that hour, and one core alone shows it too. Others share
-its caches, and how much of them is left to a program no run can see yet.
+(`python bench/predictions.py --zoo bench/heldout`). The first sitting is of the version that measures what memory costs
+a step later. The others are of one that did not, on the same day: in the last of them, what is left of a step ran up to
+twice as fast once other work was gone from between, and `what-if` allowed for a fifth. Others share the machine's caches;
+[how far the law is off](warm-caches.md) has a table of its own.
 """
 
 

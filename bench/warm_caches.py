@@ -108,7 +108,7 @@ def measured(case: Any, zoo: Path) -> Row | None:
     """The row of one program; None where its culprit was never reached."""
     from machine import describe
 
-    words = [sys.executable, str(Path(__file__).resolve()), "--play", str(zoo / f"{case.script}.py"), case.culprit]
+    words = [sys.executable, str(Path(__file__).resolve()), "--play", str(zoo / case.script), case.culprit]
     shared = os.pathsep.join([str(zoo), str(ZOO)])
     with tempfile.TemporaryDirectory() as folder:
         result = subprocess.run(
