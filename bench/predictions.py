@@ -239,10 +239,10 @@ HELD_OUT = """
 ### Programs to which nothing was fitted
 
 No constant of the predictions was set by the {count} programs of `bench/heldout`
-(`python bench/predictions.py --zoo bench/heldout`). The first sitting is of the version that measures what memory costs
-a step later. The others are of one that did not, on the same day: in the last of them, what is left of a step ran up to
-twice as fast once other work was gone from between, and `what-if` allowed for a fifth. Others share the machine's caches;
-[how far the law is off](warm-caches.md) has a table of its own.
+(`python bench/predictions.py --zoo bench/heldout`). The first sitting is of a version that measures what memory costs a
+step later ([how far that law is off](warm-caches.md)). The others are of one that did not, on the same day. In the last
+of them, what is left of a step ran up to twice as fast once other work was gone from between, and `what-if` allowed for
+a fifth.
 """
 
 
@@ -265,7 +265,8 @@ The error is that of the predicted speed-up, relative to the measured one. Incon
 of the error is the experiments' own noise. Delays are counted separately. How much faster the rest of a step runs on
 warm caches ([what-if](what-if.md)) was fitted to these programs, so `what-if` is a little better here than elsewhere.
 So was the width of its intervals where a component takes another time, to hold nine of ten; rows of before 2026-11-29
-were kept without their interval, and are counted by the least that it can be.
+were kept without their interval, and are counted by the least that it can be. No row of this table is yet of a version
+that measures what memory costs a step later; the held-out programs below are.
 """
 
 
