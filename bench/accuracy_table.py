@@ -250,6 +250,7 @@ def heldout_section(rows: Sequence[Row], options: argparse.Namespace) -> str:
         f"**{summary(rows)}.** {word_for_word(rows)}",
         "",
         f"`make heldout`: each program ran for {options.seconds:g} s. {sittings(rows)}",
+        *([options.note] if options.note else []),
         "",
         *([*claims(rows), ""] if claims(rows) else []),
         *table(rows),
