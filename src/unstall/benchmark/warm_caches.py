@@ -3,7 +3,8 @@
 Its code and data then stay in the caches. How much that saves depends on who else uses these: on a machine that is
 shared, what a step has pushed out of the core's own caches may be gone from the common one too. So a recording holds
 what a line of memory costs a step after it was last touched (``child/native/refetch.c``), beside what it costs where
-only so much is left of a step. An empirical law, fitted to experiments on tests/zoo (``bench/predictions.py``).
+only so much is left of a step. An empirical law, fitted to experiments on tests/zoo (``bench/predictions.py``) and held
+against the rest of a step itself (``bench/warm_caches.py``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 /* What it costs to fetch anew what a step has pushed out of the caches: a few lines of memory are touched once a step.
  *
  * What is left of a step runs faster once other work has gone from between, by what it then need not fetch; how much
- * that is depends on who else uses the machine's caches (unstall.model.warm_caches). Each line lies on a page of its
+ * that is depends on who else uses the machine's caches (unstall.benchmark.warm_caches). Each line lies on a page of its
  * own, and holds the address of the next one: the processor cannot ask for two at once.
  */
 #include "recorder.h"
