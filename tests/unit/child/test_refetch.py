@@ -18,7 +18,7 @@ def recorder(tmp_path):
     silence(api)
 
 
-def steps(recorder, number, seconds=0.0012, kind=Tick.OPTIMIZER):
+def steps(recorder, number, seconds=0.0022, kind=Tick.OPTIMIZER):
     for _ in range(number):
         recorder.api.tick(int(kind), 1, None)
         time.sleep(seconds)
