@@ -20,7 +20,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 
 .PHONY: help setup system demo test check quick lint format types unit attack long fuzz sanitize wheel docs accuracy heldout overhead \
-        simplify-bench predictions-bench model-bench optimize-bench quick-bench sameness-bench prove-bench trace-bench gate-bench \
+        simplify-bench predictions-bench warm-caches-bench model-bench optimize-bench quick-bench sameness-bench prove-bench trace-bench gate-bench \
         ranks-bench nodes-bench frameworks-bench public-bench real-bench rival-bench page-bench gpu-check lock clean
 
 help: ## list the targets
@@ -147,7 +147,11 @@ simplify-bench: $(READY) ## measured headroom against the true speed-up, over te
 	$(BIN)/python bench/simplify.py --rows bench/results/simplify.json --write docs/simplify-accuracy.md
 
 predictions-bench: $(READY) ## what the model predicts of experiments against what they measure, over tests/zoo
-	$(BIN)/python bench/predictions.py --rows bench/results/predictions.json --held-out bench/results/predictions-heldout.json --held-out bench/results/predictions-heldout-two-cores.json --write docs/prediction-accuracy.md
+	$(BIN)/python bench/predictions.py --rows bench/results/predictions.json --held-out bench/results/predictions-heldout-warm.json --held-out bench/results/predictions-heldout.json --held-out bench/results/predictions-heldout-two-cores.json --write docs/prediction-accuracy.md
+
+warm-caches-bench: $(READY) ## how much faster the rest of a step runs without a function, against the law, over tests/zoo and bench/heldout
+	$(BIN)/python bench/warm_caches.py --rows bench/results/warm_caches.json
+	$(BIN)/python bench/warm_caches.py --zoo bench/heldout --rows bench/results/warm_caches.json --write docs/warm-caches.md
 
 frameworks-bench: $(READY) ## programs of many frameworks with a planted stall: is it found, are outputs the same?
 	$(BIN)/python bench/frameworks.py --results bench/results/frameworks.json --write docs/frameworks.md

@@ -239,10 +239,9 @@ HELD_OUT = """
 ### Programs to which nothing was fitted
 
 No constant of the predictions was set by the {count} programs of `bench/heldout`
-(`python bench/predictions.py --zoo bench/heldout`). The first sitting is of a version that measures what memory costs a
-step later ([how far that law is off](warm-caches.md)). The others are of one that did not, on the same day. In the last
-of them, what is left of a step ran up to twice as fast once other work was gone from between, and `what-if` allowed for
-a fifth.
+(`python bench/predictions.py --zoo bench/heldout`). Sittings of versions before f0116c96 did not measure what memory
+costs a step later ([how far that law is off](warm-caches.md)): where what is left of a step ran up to twice as fast
+once other work was gone from between, as with b23a7865, `what-if` allowed for a fifth.
 """
 
 
@@ -265,8 +264,8 @@ The error is that of the predicted speed-up, relative to the measured one. Incon
 of the error is the experiments' own noise. Delays are counted separately. How much faster the rest of a step runs on
 warm caches ([what-if](what-if.md)) was fitted to these programs, so `what-if` is a little better here than elsewhere.
 So was the width of its intervals where a component takes another time, to hold nine of ten; rows of before 2026-11-29
-were kept without their interval, and are counted by the least that it can be. No row of this table is yet of a version
-that measures what memory costs a step later; the held-out programs below are.
+were kept without their interval, and are counted by the least that it can be. Rows of versions
+before f0116c96 are of a law that did not know what memory costs a step later.
 """
 
 

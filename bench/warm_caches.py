@@ -30,7 +30,13 @@ from pathlib import Path
 from typing import Any
 
 from accuracy import ROOT, ZOO, load_cases
-from machine import other_sittings, version
+from machine import describe, other_sittings, version
+from torch.optim.optimizer import register_optimizer_step_post_hook
+
+from unstall.benchmark.reader import read_process
+from unstall.benchmark.warm_caches import share_left
+from unstall.child import _recorder
+from unstall.records.vocabulary import Tick
 
 BESIDE_THE_MODEL = (
     *("file_scan", "collate_pad", "csv_batches", "speech_mel", "sqlite_scan", "text_stream", "sample_index"),
@@ -66,8 +72,6 @@ class Row:
     @property
     def law(self) -> float:
         """The same by the law."""
-        from unstall.benchmark.warm_caches import share_left
-
         return share_left(self.step_s, self.rest_s, self.refetch_s)
 
 
@@ -76,9 +80,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--zoo", type=Path, default=ZOO)
     parser.add_argument("--only", help="names of cases, with commas between")
-    parser.add_argument(
-        "--rows", type=Path, action="append", default=[], help="JSON files with rows; the last one is kept"
-    )
+    parser.add_argument("--rows", type=Path, help="a JSON file that keeps the rows: a bench in several sittings")
     parser.add_argument("--write", type=Path, help="write the table as Markdown")
     parser.add_argument("--play", nargs=2, metavar=("PROGRAM", "FUNCTION"), help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -86,28 +88,26 @@ def main() -> int:
         play(Path(options.play[0]), options.play[1])
         return 0
     wanted = BESIDE_THE_MODEL if options.only is None else options.only.split(",")
-    rows = {row.program: row for path in options.rows for row in rows_in(path)}
+    rows = {row.program: row for row in rows_in(options.rows)}
     for case in load_cases(options.zoo.resolve()):
         if case.name in wanted and (row := measured(case, options.zoo.resolve())):
             rows[case.name] = row
             print(line(row), flush=True)
             if options.rows:
-                options.rows[-1].write_text(json.dumps([asdict(row) for row in rows.values()]), encoding="utf-8")
+                options.rows.write_text(json.dumps([asdict(row) for row in rows.values()]), encoding="utf-8")
     if options.write:
         options.write.write_text(markdown(list(rows.values())), encoding="utf-8")
     print(summary(list(rows.values())))
     return 0
 
 
-def rows_in(path: Path) -> list[Row]:
+def rows_in(path: Path | None) -> list[Row]:
     """Those that are kept in a file; none where there is none."""
-    return [Row(**row) for row in json.loads(path.read_text(encoding="utf-8"))] if path.exists() else []
+    return [Row(**row) for row in json.loads(path.read_text(encoding="utf-8"))] if path and path.exists() else []
 
 
 def measured(case: Any, zoo: Path) -> Row | None:
     """The row of one program; None where its culprit was never reached."""
-    from machine import describe
-
     words = [sys.executable, str(Path(__file__).resolve()), "--play", str(zoo / case.script), case.culprit]
     shared = os.pathsep.join([str(zoo), str(ZOO)])
     with tempfile.TemporaryDirectory() as folder:
@@ -165,9 +165,6 @@ class Turns:
     """Working and freed in turns; the steps of each."""
 
     def __init__(self, culprit: Culprit, folder: Path):
-        from unstall.child import _recorder
-
-        self.recorder = _recorder
         self.culprit, self.folder = culprit, folder
         self.rests: dict[bool, list[float]] = {False: [], True: []}
         self.steps: list[float] = []
@@ -177,20 +174,16 @@ class Turns:
         self.next_turn()
 
     def next_turn(self) -> None:
-        from unstall.benchmark.reader import read_process
-
         looked = read_process(self.folder, 1).refetch_s if self.turn >= 0 else None
         if looked is not None and not self.culprit.is_freed:
             self.refetches.append(looked)
         self.turn += 1
         self.culprit.is_freed = bool(self.turn % 2)
-        self.recorder.open(str(self.folder / "rec-1.bin"))
+        _recorder.open(str(self.folder / "rec-1.bin"))
         self.since, self.seen = time.perf_counter(), 0
 
     def step(self, *_: Any) -> None:
         """After each step of the optimizer."""
-        from unstall.records.vocabulary import Tick
-
         now = time.perf_counter()
         self.seen += 1
         if self.seen > SETTLING:
@@ -201,7 +194,7 @@ class Turns:
             if self.turn == 2 * ROUNDS - 1:
                 raise SystemExit
             self.next_turn()
-        self.recorder.tick(int(Tick.OPTIMIZER), 1, None)
+        _recorder.tick(int(Tick.OPTIMIZER), 1, None)
         self.culprit.inside_s = 0.0
         self.last = time.perf_counter()
 
@@ -219,8 +212,6 @@ class Turns:
 
 def play(program: Path, function: str) -> None:
     """Run the program; from the first step of an optimizer on, its culprit works in turns."""
-    from torch.optim.optimizer import register_optimizer_step_post_hook
-
     module = types.ModuleType("__main__")
     module.__file__ = str(program)
     sys.modules["__main__"], sys.argv = module, [str(program), "--variant", "slow", "--seconds", "600"]
@@ -292,7 +283,7 @@ result again instead, in turns, in one process. The law says the same by the ste
 costs a step after it was last touched, which the recorder measures
 ([how `what-if` uses it](what-if.md#how-it-is-predicted)).
 
-`python bench/warm_caches.py`, and with `--zoo bench/heldout`.
+`make warm-caches-bench`.
 """
 
 

@@ -191,8 +191,10 @@ MOST_BUSY_THREADS: Annotated[int, "threads", "of a running program, told apart b
 
 # What is left of a step runs on warmer caches: fitted to experiments on tests/zoo, by ``bench/predictions.py``.
 WARMS: Annotated[float, "in logarithms", "faster, for each e-fold that a thread's work shrinks by"] = 0.12
-REFETCHES: Annotated[
-    float, "in logarithms", "faster, for each second that a line of memory costs less: lines in a second of work"
+LINES_PER_S: Annotated[
+    float,
+    "in logarithms",
+    "faster, for each second that a line of memory costs less: lines fetched in a second of work",
 ] = 1.5e6
 LEAST_REFETCH_S: Annotated[Seconds, "of a line of memory where next to nothing is left of a step"] = 60e-9
 REFETCH_GROWS: Annotated[float, "seconds a second", "that a line costs more where more is left of a step"] = 6e-6

@@ -28,5 +28,5 @@ def share_left(was_s: float, left_s: float, refetch_s: float | None) -> float:
     share: float = left**thresholds.WARMS  # of it, what the core's own caches keep
     if refetch_s is not None:
         then_s = min(refetch_s, thresholds.LEAST_REFETCH_S + thresholds.REFETCH_GROWS * left_s)
-        share *= math.exp(-thresholds.REFETCHES * (refetch_s - then_s) * (1 - left))
+        share *= math.exp(-thresholds.LINES_PER_S * (refetch_s - then_s) * (1 - left))
     return max(share, 1 - thresholds.MOST_WARMED_S / left_s)

@@ -25,7 +25,7 @@ def test_where_memory_is_cheap_a_tenth_of_the_work_runs_as_much_faster_as_any_do
 
 def test_where_memory_is_dear_what_is_left_saves_what_it_need_not_fetch():
     saved_s = DEAR_S - thresholds.LEAST_REFETCH_S - thresholds.REFETCH_GROWS * 0.001
-    expected = 10**-thresholds.WARMS * math.exp(-thresholds.REFETCHES * saved_s * 0.9)
+    expected = 10**-thresholds.WARMS * math.exp(-thresholds.LINES_PER_S * saved_s * 0.9)
     assert share_left(0.01, 0.001, DEAR_S) == pytest.approx(expected)
 
 

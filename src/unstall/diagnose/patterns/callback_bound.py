@@ -48,13 +48,7 @@ class CallbackBound(Pattern):
         (_VALIDATION, "validate less often, on fewer samples, or in larger batches"),
         (None, "do it less often, once an epoch, or in a background thread that gets copies"),
     )
-    calibration = (
-        (
-            None,
-            None,
-            Range(0.8, 1.1, 1.8, "zoo: 0.9 to 1.6, median 1.1 of six"),
-        ),
-    )
+    calibration = ((None, None, Range(0.8, 1.1, 1.8, "zoo: 0.9 to 1.6, median 1.1 of six")),)
     usual_remedies = (
         ("checkpoint", UsualRemedy("saving less often", Range(0.0, 0.1, 0.5, "one save in ten stays"))),
         (

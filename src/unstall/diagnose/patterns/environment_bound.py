@@ -25,13 +25,7 @@ class EnvironmentBound(Pattern):
     headroom_is_of_phases = True
     advice = "make the environment's step cheaper, or step several at once"
     by_hand = ((None, "write it with array operations, or step several environments at once"),)
-    calibration = (
-        (
-            None,
-            None,
-            Range(0.8, 1.05, 1.5, "zoo: 1.0 to 1.2 of two; held out 1.1"),
-        ),
-    )
+    calibration = ((None, None, Range(0.8, 1.05, 1.5, "zoo: 1.0 to 1.2 of two; held out 1.1")),)
     usual_remedies = (
         (
             "batching",

@@ -106,11 +106,7 @@ class InputBound(Pattern):
             ),
         ),
         *((cause, kind, off) for cause, off in _WAITING.items() for kind in ("timed", "sampled")),
-        (
-            None,
-            None,
-            Range(0.7, 1.1, 1.9, "zoo: 0.7 to 1.9, median 1.1 of seven; held out 0.9 to 1.5"),
-        ),
+        (None, None, Range(0.7, 1.1, 1.9, "zoo: 0.7 to 1.9, median 1.1 of seven; held out 0.9 to 1.5")),
     )
     usual_remedies = (
         ("transform", UsualRemedy("a cheaper transform", Range(0.0, 0.08, 0.6, BY_REWRITING))),
