@@ -19,7 +19,7 @@ SHELL := bash
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 
-.PHONY: help setup system demo test check quick lint format types unit attack long fuzz sanitize wheel docs accuracy heldout overhead \
+.PHONY: help setup system demo test check quick lint format types unit attack long fuzz sanitize wheel docs accuracy heldout unseen overhead \
         simplify-bench predictions-bench warm-caches-bench model-bench optimize-bench quick-bench sameness-bench prove-bench trace-bench gate-bench \
         ranks-bench nodes-bench frameworks-bench public-bench real-bench rival-bench page-bench gpu-check lock clean
 
@@ -138,6 +138,9 @@ accuracy: $(READY) ## how often the verdict is right, over tests/zoo
 
 heldout: $(READY) ## the same, over programs that nothing was tuned on
 	$(BIN)/python bench/accuracy.py --zoo bench/heldout --results bench/results/heldout.json --write docs/accuracy.md
+
+unseen: $(READY) ## the same, over programs that were written last
+	$(BIN)/python bench/accuracy.py --zoo bench/unseen --results bench/results/unseen.json --write docs/accuracy.md
 
 overhead: $(READY) ## what recording costs, next to other profilers
 	$(COMPILE)

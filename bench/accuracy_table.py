@@ -12,7 +12,11 @@ from typing import Any
 
 from machine import describe, other_sittings
 
-SECTIONS = {"installed": "## Installed as a package", "heldout": "## Held-out programs"}
+SECTIONS = {
+    "installed": "## Installed as a package",
+    "heldout": "## Held-out programs",
+    "unseen": "## Programs written last",
+}
 """Of the page, after the zoo's own programs as scripts: by layout, or folder of programs."""
 LEGEND = (
     "- **ceiling**: how many times faster the report says the step would be if the culprit took no time, with its",
@@ -207,8 +211,8 @@ def write(rows: Sequence[Row], options: argparse.Namespace) -> None:
     section = "installed" if options.layout == "installed" else options.zoo.name
     if section == "installed":
         sections[section] = installed_section(rows, options)
-    elif section == "heldout":
-        sections[section] = heldout_section(rows, options)
+    elif section in WRITTEN_AFTER:
+        sections[section] = section_of(section, rows, options)
     else:
         main = markdown(rows, options)
     parts = [main, *(sections[name] for name in SECTIONS if name in sections)]
@@ -236,20 +240,32 @@ def installed_section(rows: Sequence[Row], options: argparse.Namespace) -> str:
     return "\n".join(lines)
 
 
-def heldout_section(rows: Sequence[Row], options: argparse.Namespace) -> str:
-    """Programs that were written after the thresholds."""
-    lines = [
-        SECTIONS["heldout"],
-        "",
+WRITTEN_AFTER = {
+    "heldout": (
         "No threshold of the verdicts was set by the programs of `bench/heldout`. Three are not untouched: zip_archive",
         "(how long the windows of `optimize --quick` are), lidar_course (`compile-loop`, and that ceilings of",
         "environments were too low was seen there) and healthy_autoencoder (the cause `page-faults` was made when it",
         "and one of the zoo were called unexplained). Here **free** is a variant of the program whose culprit takes",
         "no time.",
+    ),
+    "unseen": (
+        "The programs of `bench/unseen` were written when everything else was done, by authors who had seen neither",
+        "unstall's source nor its pages, and each was run once under it. Nothing was fitted to them.",
+    ),
+}
+"""What is to be known of the programs of a folder that were written after the thresholds, as lines of the page."""
+
+
+def section_of(folder: str, rows: Sequence[Row], options: argparse.Namespace) -> str:
+    """Programs that were written after the thresholds."""
+    lines = [
+        SECTIONS[folder],
+        "",
+        *WRITTEN_AFTER[folder],
         "",
         f"**{summary(rows)}.** {word_for_word(rows)}",
         "",
-        f"`make heldout`: each program ran for {options.seconds:g} s. {sittings(rows)}",
+        f"`make {folder}`: each program ran for {options.seconds:g} s. {sittings(rows)}",
         *([options.note] if options.note else []),
         "",
         *([*claims(rows), ""] if claims(rows) else []),
