@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 
 from unstall.benchmark import ptrace
+from unstall.benchmark.cut_stacks import with_whole_stacks
 from unstall.benchmark.resources import ResourceMonitor
 from unstall.benchmark.sampler import Sampler
 from unstall.benchmark.thresholds import MOST_BUSY_THREADS, POLL_S, SHORTEST_LOOK_S
@@ -74,7 +75,9 @@ def look(pid: int, directory: Path, duration_s: float, on_poll: Callable[[float]
     return AttachedObservation(
         pid=pid,
         command=command,
-        observation=Observation(began, ended, monitor.points, monitor.machine, sampler.samples),
+        observation=with_whole_stacks(
+            Observation(began, ended, monitor.points, monitor.machine, sampler.samples, sampler.lost)
+        ),
         threads={process: _busiest(process, cores) for process, cores in threads.items()},
         main_thread={process: cores[process] for process, cores in threads.items() if process in cores},
         ranks={process: rank for process in pids if (rank := _rank(process)) is not None},

@@ -23,7 +23,7 @@ import psutil
 
 from unstall.benchmark import ptrace
 from unstall.benchmark.environment import usable_cores
-from unstall.benchmark.stacks import merge, parse_raw, program_leaf, relevant
+from unstall.benchmark.stacks import lost_samples, merge, parse_raw, program_leaf, relevant
 from unstall.benchmark.thresholds import (
     FEWEST_WINDOWS,
     HALF_WIDTH,
@@ -90,6 +90,8 @@ class Sampler:
         """
         self.samples: list[StackSample] = []
         """What was seen so far, equal stacks summed; idle library threads left out."""
+        self.lost = 0
+        """How many more could not be read: the program changed its stack meanwhile."""
         self.stacks: list[StackWindow] = []
         """What each window saw. After the budget is met, there is one more each time that the run is twice as old."""
         self.in_pause = False
@@ -160,7 +162,8 @@ class Sampler:
     def forget(self) -> None:
         """Begin anew: what was seen so far is not of the loop."""
         self.before = [*self.before, *self.stacks]
-        self.samples, self.stacks, self.pauses, self.main_samples, self.done = [], [], [], 0, False
+        self.samples, self.stacks, self.pauses = [], [], []
+        self.lost, self.main_samples, self.done = 0, 0, False
 
     def _may_begin(self, now: float) -> bool:
         rested = self._ended is None or now - self._ended >= self.pause_s
@@ -189,7 +192,7 @@ class Sampler:
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 env=os.environ | {"RUST_BACKTRACE": "0"},
                 **APART,
@@ -220,26 +223,26 @@ class Sampler:
 
     def _finish(self, now: float) -> None:
         process, self._process = self._process, None
-        assert process is not None and process.stderr is not None
-        with process.stderr as stderr:
-            errors = stderr.read().decode(errors="replace")
+        assert process is not None
+        said, errors = (text.decode(errors="replace") for text in process.communicate())
         self._ended = now
         if not self._for_pause:
             self.windows.append((self._started, now))
         samples = relevant(parse_raw(_take(self._output)))
         if samples:
-            seen = StackWindow((self._started + now) / 2, samples)
+            seen = StackWindow((self._started + now) / 2, samples, lost_samples(said))
             (self.pauses if self._for_pause else self.stacks).append(seen)
             if not self.done:
-                self._add(samples)
+                self._add(seen)
             self._failed_attempts = 0
         elif process.returncode not in (0, -signal.SIGINT) and _is_alive(self.pid):
             self._failed_attempts += 1
             if self._failed_attempts >= SAMPLE_ATTEMPTS:
                 self.failure = _explain(errors, self.obstacle(self.pid))
 
-    def _add(self, samples: list[StackSample]) -> None:
-        self.samples = merge([*self.samples, *samples])
+    def _add(self, seen: StackWindow) -> None:
+        self.samples = merge([*self.samples, *seen.samples])
+        self.lost += seen.lost
         self.main_samples = max(_main_thread_counts(self.samples).values(), default=0)
         known = half_width(self.samples, self.pid) <= HALF_WIDTH
         self.done = self.main_samples >= MOST_SAMPLES or (known and len(self.windows) >= FEWEST_WINDOWS)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from unstall.benchmark.cut_stacks import with_whole_stacks
 from unstall.benchmark.resources import ResourceMonitor
 from unstall.benchmark.sampler import Sampler
 from unstall.benchmark.thresholds import (
@@ -113,12 +114,13 @@ class Session:
         sampler = self.sampler
         if sampler is not None:
             sampler.close()
-        return Observation(
+        seen = Observation(
             began=self.began,
             ended=self._clock(),
             points=self.resources.points,
             machine=self.resources.machine,
             samples=sampler.samples if sampler else [],
+            lost=sampler.lost if sampler else 0,
             before_loop=sampler.before if sampler else [],
             windows=sampler.stacks if sampler else [],
             pauses=sampler.pauses if sampler else [],
@@ -127,6 +129,7 @@ class Session:
             sampling_failure=sampler.failure if sampler else None,
             stopped=self.stopped,
         )
+        return with_whole_stacks(seen)
 
     @property
     def main(self) -> Tap | None:

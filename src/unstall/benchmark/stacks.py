@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from unstall.child.user_files import is_program_file
 from unstall.records.observations import Frame, Observation, StackSample
 
+_LOST = re.compile(r"\bErrors: (\d+)\b")
 _RECORD = re.compile(r'^process \d+:"', re.MULTILINE)
 _PROCESS = re.compile(r'(?:^|;)process (\d+):"')
 _THREAD = re.compile(r"(?<=\";)thread \((0x[0-9A-Fa-f]+|\d+)\)")
@@ -47,6 +48,12 @@ def parse_raw(text: str) -> list[StackSample]:
     return merge(replace(sample, main_thread=sample.main_thread or len(threads[sample.pid]) == 1) for sample in samples)
 
 
+def lost_samples(said: str) -> int:
+    """How many stacks py-spy could not read, by its last words: the program changed them meanwhile. 0 if they miss."""
+    found = _LOST.findall(said)
+    return int(found[-1]) if found else 0
+
+
 def merge(samples: Iterable[StackSample]) -> list[StackSample]:
     """Equal stacks of the same thread summed into one sample, in order of first appearance."""
     counts: Counter[tuple[int, str, tuple[Frame, ...], bool, int]] = Counter()
@@ -56,6 +63,16 @@ def merge(samples: Iterable[StackSample]) -> list[StackSample]:
         StackSample(pid=pid, thread=thread, frames=frames, count=count, main_thread=main_thread, tid=tid)
         for (pid, thread, frames, main_thread, tid), count in counts.items()
     ]
+
+
+def divided(total: int, weights: Sequence[float]) -> list[int]:
+    """A number of samples by weights that sum to 1, in whole ones that sum to it: largest remainders first."""
+    exact = [total * weight for weight in weights]
+    parts = [int(part) for part in exact]
+    remainders = sorted(range(len(parts)), key=lambda place: parts[place] - exact[place])
+    for place in remainders[: total - sum(parts)]:
+        parts[place] += 1
+    return parts
 
 
 def with_main_threads(observation: Observation, threads: Mapping[int, Collection[int]]) -> Observation:

@@ -111,6 +111,11 @@ SAMPLES_PER_CORE: Annotated[
     "workers), they take a fifteenth of the cores while a window lasts",
 ] = 125
 FEWEST_IN_LOOP: Annotated[Samples, "of the loop: with fewer, those after its last step count as well"] = 20
+MOST_CUT: Annotated[Share, "of a thread's stacks, cut at one function: what more of them begin with is their root"] = (
+    0.25
+)
+LEAST_ROOT: Annotated[Share, "of a thread's stacks that begin where nothing calls: in a library, fewer are cut"] = 0.05
+MOST_LOST: Annotated[int, "unreadable stacks", "for each cut one: about five are usual; more have another reason"] = 10
 SAMPLE_ATTEMPTS: Annotated[int, "failures in a row", "a process that is just starting cannot be read yet"] = 3
 SAMPLER_STOP_S: Annotated[Seconds, "for py-spy to end: it writes its file within milliseconds of a SIGINT"] = 2.0
 SAMPLER_STUCK_S: Annotated[Seconds, "beyond a window: py-spy has no core then, and will have none"] = 10.0

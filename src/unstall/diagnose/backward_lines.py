@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import msgspec
 
+from unstall.benchmark.stacks import divided
 from unstall.child.user_files import is_program_file
 from unstall.diagnose.placing import Placed, count
 from unstall.diagnose.program_frames import program_frames
@@ -37,11 +38,11 @@ def attributed(samples: Sequence[Placed], shares: Sequence[tuple[OperatorLine, f
     weights = [share for _, share in shares]
     moved = [
         _at_line(computing[0], line, hits)
-        for (line, _), hits in zip(shares, _divided(count(computing), [*weights, 1 - sum(weights)]))
+        for (line, _), hits in zip(shares, divided(count(computing), [*weights, 1 - sum(weights)]))
         if hits
     ]
     left = count(computing) - count(moved)
-    stay = _divided(left, [placed.count / count(computing) for placed in computing])
+    stay = divided(left, [placed.count / count(computing) for placed in computing])
     kept = [_counted(placed, hits) for placed, hits in zip(computing, stay) if hits]
     return [*(placed for placed in samples if not is_in_engine(placed)), *moved, *kept]
 
@@ -80,13 +81,3 @@ def _at_line(placed: Placed, line: OperatorLine, hits: int) -> Placed:
 
 def _counted(placed: Placed, hits: int) -> Placed:
     return replace(placed, sample=msgspec.structs.replace(placed.sample, count=hits))
-
-
-def _divided(total: int, weights: Sequence[float]) -> list[int]:
-    """A number of samples by weights that sum to 1, in whole ones that sum to it: largest remainders first."""
-    exact = [total * weight for weight in weights]
-    parts = [int(part) for part in exact]
-    remainders = sorted(range(len(parts)), key=lambda place: parts[place] - exact[place])
-    for place in remainders[: total - sum(parts)]:
-        parts[place] += 1
-    return parts

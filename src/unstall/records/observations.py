@@ -37,6 +37,8 @@ class StackWindow(msgspec.Struct, frozen=True):
 
     middle: float
     samples: Sequence[StackSample]
+    lost: int = 0
+    """How many more could not be read: the program changed its stack meanwhile."""
 
 
 class ResourcePoint(msgspec.Struct, frozen=True):
@@ -91,6 +93,8 @@ class Observation(msgspec.Struct, frozen=True):
     points: Sequence[ResourcePoint] = msgspec.field(default_factory=list)
     machine: Sequence[MachinePoint] = msgspec.field(default_factory=list)
     samples: Sequence[StackSample] = msgspec.field(default_factory=list)
+    lost: int = 0
+    """How many more could not be read."""
     before_loop: Sequence[StackWindow] = msgspec.field(default_factory=list)
     """Those before the loop, from the third second on; the last may be of its first steps."""
     windows: Sequence[StackWindow] = msgspec.field(default_factory=list)

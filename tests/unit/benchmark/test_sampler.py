@@ -168,6 +168,22 @@ def fake_py_spy(folder: Path, body: str) -> Callable[[], str]:
     return lambda: str(script)
 
 
+def test_it_counts_the_stacks_that_could_not_be_read(program: subprocess.Popen[bytes], tmp_path: Path):
+    stack = f'process {program.pid}:"python";thread ({program.pid}): MainThread;f (/home/me/train.py:3) 20'
+    find = fake_py_spy(
+        tmp_path,
+        f"open(sys.argv[sys.argv.index('--output') + 1], 'w').write({stack!r} + chr(10))\n"
+        "print('py-spy> Wrote raw flamegraph data to', sys.argv[-1] + '. Samples: 20 Errors: 7')",
+    )
+    watcher = Sampler(program.pid, tmp_path, window_s=10.0, pause_s=0.0, find=find)
+    poll_until(watcher, lambda: len(watcher.windows) == 2)
+    watcher.close()
+    assert {window.lost for window in watcher.stacks} == {7}
+    assert watcher.lost == 7 * len(watcher.stacks)
+    watcher.forget()
+    assert watcher.lost == 0
+
+
 @pytest.mark.parametrize(
     ("message", "failure"),
     [

@@ -14,7 +14,7 @@ from unstall.benchmark.resources import ResourceMonitor
 from unstall.benchmark.session import Session, steps_of
 from unstall.child.tap import Tap
 from unstall.child.watcher import PROBE, SAMPLE, STOP
-from unstall.records.observations import ResourcePoint
+from unstall.records.observations import Frame, ResourcePoint, StackSample
 from unstall.records.vocabulary import Tick
 
 
@@ -306,6 +306,7 @@ class Sampler:
         self.enabled, self.process_pid = False, None
         self.samples, self.windows, self.main_samples = [], [(1.0, 2.0)], 0
         self.stacks, self.before, self.pauses = [], [], []
+        self.lost = 0
         self.closed = False
 
     forget = sampler_module.Sampler.forget
@@ -378,6 +379,10 @@ def test_the_sampler_knows_when_the_loop_stands_still(program, tmp_path, clock):
     watch.finish()
 
 
+def in_line(number):
+    return StackSample(7, "MainThread", (Frame("<module>", "/home/me/train.py", number),), 1)
+
+
 class Windows(Sampler):
     """A sampler whose windows last a second each, with a sample in each."""
 
@@ -388,7 +393,7 @@ class Windows(Sampler):
     def poll(self, now):
         if self.process_pid is not None:
             self.process_pid = None
-            self.samples.append(self.number)
+            self.samples.append(in_line(self.number))
         elif self.enabled:
             self.number += 1
             self.process_pid = 1000 + self.number
@@ -402,7 +407,7 @@ def test_the_first_window_in_the_loop_counts(program, tmp_path, clock):
     program.steps(100)
     watch.poll()  # a window begins
     watch.poll()
-    assert watch.finish().samples == [1]
+    assert watch.finish().samples == [in_line(1)]
 
 
 def test_a_window_that_the_loop_begins_in_does_not(program, tmp_path, clock):
@@ -416,7 +421,7 @@ def test_a_window_that_the_loop_begins_in_does_not(program, tmp_path, clock):
     for _ in range(2):
         watch.poll()
     seen = watch.finish()
-    assert seen.samples == [3]
+    assert seen.samples == [in_line(3)]
 
 
 def test_a_program_without_steps_is_sampled_all_the_same(program, tmp_path, clock):

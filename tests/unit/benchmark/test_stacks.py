@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from unstall.benchmark.stacks import merge, parse_raw, program_leaf, relevant, with_main_threads
+from unstall.benchmark.stacks import divided, lost_samples, merge, parse_raw, program_leaf, relevant, with_main_threads
 from unstall.records.observations import Frame, Observation, StackSample, StackWindow
 
 BOOTSTRAP = Frame("BaseProcess._bootstrap", "/py/lib/python3.11/multiprocessing/process.py", 314)
@@ -17,6 +17,21 @@ TRAIN = Frame("<module>", "/home/me/train.py", 19)
 
 def sample(*frames: Frame, pid: int = 7, thread: str = "MainThread", main: bool = True, n: int = 1, tid: int = 0):
     return StackSample(pid, thread, frames, n, main_thread=main, tid=tid)
+
+
+@pytest.mark.parametrize(
+    ("said", "lost"),
+    [
+        (
+            "py-spy> Stopped\npy-spy> Wrote raw flamegraph data to '/tmp/Errors: 3'. Samples: 494 Errors: 305\npy-spy> You",
+            305,
+        ),
+        ("py-spy> Sampling process 100 times a second", 0),
+        ("", 0),
+    ],
+)
+def test_what_could_not_be_read_is_in_the_last_words(said, lost):
+    assert lost_samples(said) == lost
 
 
 def test_a_main_thread():
@@ -189,3 +204,12 @@ def test_the_thread_that_trains_is_the_main_one_of_its_process():
     assert [(one.tid, one.main_thread) for one in moved.samples] == [(7, False), (8, True), (9, False), (20, True)]
     assert [one.main_thread for one in moved.windows[0].samples] == [False, True]
     assert with_main_threads(seen, {}) is seen
+
+
+@given(total=st.integers(0, 10_000), weights=st.lists(st.floats(0, 1e6), min_size=1, max_size=40))
+def test_samples_are_divided_in_whole_ones_that_sum_up(total, weights):
+    whole = sum(weights)
+    shares = [weight / whole for weight in weights] if whole else [1 / len(weights)] * len(weights)
+    parts = divided(total, shares)
+    assert sum(parts) == total
+    assert all(abs(part - total * share) < 1 + 1e-6 * total for part, share in zip(parts, shares))

@@ -8,7 +8,6 @@ from factory import BACKWARD, CALL, Source, stack
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unstall.diagnose.backward_lines import _divided
 from unstall.diagnose.placing import count
 from unstall.records.model import OperatorLine
 from unstall.records.observations import Frame
@@ -66,15 +65,6 @@ def test_without_an_account_of_operators_nothing_moves(code):
     for operators in ([], [OperatorLine((), 0.0, 2.0)], [line(code, 0.0, ("train", "# call model"))]):
         (placed,) = blamed(code, operators).in_phase("backward")
         assert placed.program[-1][0] == code.at("train", "# call backward")
-
-
-@given(total=st.integers(0, 10_000), weights=st.lists(st.floats(0, 1e6), min_size=1, max_size=40))
-def test_samples_are_divided_in_whole_ones_that_sum_up(total, weights):
-    whole = sum(weights)
-    shares = [weight / whole for weight in weights] if whole else [1 / len(weights)] * len(weights)
-    parts = _divided(total, shares)
-    assert sum(parts) == total
-    assert all(abs(part - total * share) < 1 + 1e-6 * total for part, share in zip(parts, shares))
 
 
 @given(st.lists(st.tuples(st.integers(1, 200), st.floats(0, 10)), min_size=1, max_size=6))

@@ -182,6 +182,14 @@ class OverheadBound(Pattern):
             ],
         )
 
+    def samples_of(self, finding: Finding, host: HostFeatures) -> list[Placed]:
+        """Those of the operators' calls: at the model's lines, in the optimizer, and in a loss that calls them."""
+        updating = host.blame.in_phase(OPTIMIZER.name)
+        if finding.cause == "optimizer":
+            return updating
+        calling = _calling(host) if finding.cause == "small-ops" else []
+        return [*host.blame.of_model(), *updating, *calling]
+
     def rank(self, finding: Finding, features: Features) -> float:
         """On the host, the model's cost is what is left; on a device that mostly computes, a late host is hidden."""
         host, device = features.host, features.device
@@ -194,7 +202,7 @@ class OverheadBound(Pattern):
 
     def sentence(self, finding: Finding, use: Utilization) -> str:
         """Names the function that calls the operators."""
-        return f"{part(finding)} goes into many small operations{at(finding.culprit)}"
+        return f"{part(finding)} goes into many small operations{at(finding.culprit, ', above all in ')}"
 
 
 def _cause(host: HostFeatures, single: bool) -> str:
