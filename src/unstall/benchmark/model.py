@@ -13,7 +13,7 @@ from unstall.benchmark.boundaries import of_models, primary
 from unstall.benchmark.reader import ProcessRecording, Spans
 from unstall.benchmark.steps import Bools, Loop, main_spans
 from unstall.child.layout import MODULE, NOGRAD
-from unstall.child.seams.modules import FORWARD
+from unstall.child.seams.modules import BATCHES, FORWARD
 from unstall.child.seams.optimizer import STEP
 from unstall.records.model import DroppedGradients, ModelMeasurement, ModuleMeasurement, OperatorLine, Recomputation
 from unstall.records.observations import Frame
@@ -43,7 +43,7 @@ def measure(
     fact = next((fact for fact in main.facts.get("root", []) if fact["id"] == address), {})
     parts = next((fact for fact in module_tables(main) if fact["root"] == address), {})
     batch_size = round(generated.sequences) if generated is not None else None
-    batches = [fact for fact in main.facts.get("batch", []) if fact["root"] == address]
+    batches = [fact for fact in main.facts.get("batch", []) if fact["root"] == address][-BATCHES:]
     sizes = [fact["size"] for fact in batches if fact["size"]]
     shapes = {tuple(fact["sample"]) for fact in batches if fact["size"]}
     training = root[root["flags"] & NOGRAD == 0] if loop.validation_calls.any() else root
@@ -107,7 +107,7 @@ def frames_of(path: Sequence[tuple[str, str, int]]) -> tuple[Frame, ...]:
 def _arithmetic(main: ProcessRecording, forwards: Spans, loop: Loop, chosen: Bools) -> dict[str, Any]:
     """The fields of the measurement that operators were counted for, a step; none where they were not."""
     counted = _counted(main)
-    is_compiled = len(counted) < len(main.facts.get("flops", []))
+    is_compiled = any(fact.get("compiled") for fact in main.facts.get("flops", []))
     fields: dict[str, Any] = {"compiled": True} if is_compiled else {}
     if not counted:
         return fields
@@ -129,8 +129,8 @@ def _arithmetic(main: ProcessRecording, forwards: Spans, loop: Loop, chosen: Boo
 
 
 def _counted(main: ProcessRecording) -> list[Mapping[str, Any]]:
-    """All looks at operators, but for those at compiled functions, which show none."""
-    return [fact for fact in main.facts.get("flops", []) if not fact.get("compiled")]
+    """The last look at operators for each seam, but for those at compiled functions, which show none."""
+    return [*{fact["per"]: fact for fact in main.facts.get("flops", []) if not fact.get("compiled")}.values()]
 
 
 def operator_looks(main: ProcessRecording) -> list[Mapping[str, Any]]:
@@ -194,12 +194,12 @@ def _count(spans: Spans, loop: Loop, chosen: Bools) -> float:
 def modules_window(main: ProcessRecording) -> Mapping[str, Any] | None:
     """The early cycles in which all module calls are recorded: ``marks`` between them, and ``per`` which seam."""
     windows = [fact for fact in main.facts.get("window", []) if fact.get("what") == "modules"]
-    return next(iter(_of_training(windows)), None)
+    return next(reversed(_of_training(windows)), None)
 
 
 def module_tables(main: ProcessRecording) -> list[Mapping[str, Any]]:
     """The models of that window, each with its modules."""
-    return _of_training(main.facts.get("modules", []))
+    return [*{table["root"]: table for table in _of_training(main.facts.get("modules", []))}.values()]
 
 
 def modules(main: ProcessRecording) -> list[ModuleMeasurement]:

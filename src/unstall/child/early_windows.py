@@ -1,7 +1,8 @@
 """Early looks at a loop: which operators a cycle runs, and which modules. Runs in the user's process.
 
 In between two calls of one seam with the same subject; a report leaves these steps out. A program that calls its model
-many times before it trains (rollouts, an evaluation of what it begins with) is looked at again when it trains.
+many times before it trains (rollouts, an evaluation of what it begins with) is looked at again when it trains, and one
+that only infers, when it goes on with batches of another size (an index was made, requests follow).
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ class EarlyWindows:
     FLOPS_FORWARDS = 4
     MODULE_CYCLES = 8
     ENOUGH_S = 1.5  # then one cycle of operators does, or two of modules
+    OTHER_SIZE = 2.0  # or half: batches of another loop, and not the last one of this
+    OTHER_CALLS = 2  # in a row
     OVERDUE = 3  # so many times the last cycle after its end, no other one is waited for
 
     def __init__(self, emit_fact: Callable[..., None], watcher: Any, options: dict[str, Any]):
@@ -55,6 +58,12 @@ class EarlyWindows:
         self.versions: dict[int, int] = {}
         """Of the models' parameters, as the modules' look begins."""
         self.optimizer_seen = False
+        self.size: int | None = None
+        """Of the batches in a look at a loop that only infers."""
+        self.other_calls = 0
+        """In a row since then, with batches of another size."""
+        self.is_second = False
+        """Whether such a loop is looked at again."""
         self.roots: dict[int, weakref.ref[Any]] = {}
         """The models that were called, by their address: they live and die as without unstall."""
         self._optimizers: dict[int, weakref.ref[Any]] = {}
@@ -84,8 +93,10 @@ class EarlyWindows:
         if self.dropped is not None:
             self._follow_gradients(name, first, second)
         if self.state == "waiting":
-            if self._may_open(name, count):
-                self.key = (name, id(first))
+            again = self._is_another_loop(name, first, second)
+            if again or self._may_open(name, count):
+                self.key, self.is_second = (name, id(first)), again
+                self.size = modules.batch_size(first, second) if name == modules.FORWARD.event else None
                 self._open_flops()
         elif (name, id(first)) == self.key:
             if self.state == "flops":
@@ -101,6 +112,16 @@ class EarlyWindows:
             return count >= self.FLOPS_AT_OPTIMIZER
         early = name == modules.FORWARD.event and count == self.FLOPS_AT_FORWARD
         return early and self.key is None and not self.optimizer_seen
+
+    def _is_another_loop(self, name: str, first: Any, second: Any) -> bool:
+        """Whether the model that was looked at infers in another loop now, by the size of its batches; once."""
+        if self.key != (name, id(first)) or name != modules.FORWARD.event or not self.size or self.is_second:
+            return False
+        size = modules.batch_size(first, second) or self.size
+        times = size / self.size
+        is_other = not 1 / self.OTHER_SIZE < times < self.OTHER_SIZE and not sys.modules["torch"].is_grad_enabled()
+        self.other_calls = self.other_calls + 1 if is_other else 0
+        return self.other_calls >= self.OTHER_CALLS
 
     def _flops_cycle(self, most: int) -> None:
         """A cycle has ended, of so many at most."""

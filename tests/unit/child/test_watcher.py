@@ -317,6 +317,42 @@ def test_what_the_first_of_several_calls_has_computed_is_computed_again_in_the_o
     assert again["operators"] == 1 and 0 < again["again"] < again["of"]
 
 
+def infer(watched, net, *sizes, calls=20, grad=False):
+    for size in sizes:
+        for _ in range(calls):
+            with torch.set_grad_enabled(grad):
+                watched.see("~forward", net, torch.ones(size, 3))
+                net.layer(torch.ones(size, 3))
+
+
+def test_a_model_that_infers_with_other_batches_after_a_set_up_is_looked_at_again(looking):
+    infer(looking, Net(), 32, 1)
+    assert [fact["flops"] / fact["cycles"] for fact in looking.of("flops")] == [2 * 32 * 3 * 2, 2 * 1 * 3 * 2]
+    assert len([window for window in looking.of("window") if window["what"] == "modules"]) == 2
+    assert [fact["size"] for fact in looking.of("batch")[-8:]] == [1] * 8
+    assert looking.of("error") == []
+
+
+def test_it_is_so_only_once(looking):
+    infer(looking, Net(), 32, 1, 32, 1)
+    assert len(looking.of("flops")) == 2
+
+
+def test_a_last_batch_of_few_is_no_other_loop(looking):
+    net = Net()
+    for _ in range(4):
+        infer(looking, net, 32, calls=9)
+        infer(looking, net, 5, calls=1)
+    assert len(looking.of("flops")) == 1
+
+
+def test_nor_is_a_training_in_larger_batches(looking):
+    net = Net()
+    infer(looking, net, 4)
+    infer(looking, net, 32, grad=True)
+    assert len(looking.of("flops")) == 1
+
+
 def test_a_block_of_inference_mode_for_each_call_is_no_end_to_the_look(looking):
     net = Net()
     for _ in range(20):

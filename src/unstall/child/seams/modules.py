@@ -25,8 +25,8 @@ FORWARD = Seam(
     group=SeamGroup.MODULES,
     frames=((r"torch[/\\]nn[/\\]modules[/\\]module\.py$", r"_wrapped_call_impl|_call_impl"),),
 )
-_BATCHES = 8
-"""Batches of each model whose size is noted."""
+BATCHES = 8
+"""Batches of each model whose size is noted, and those of a second look."""
 
 
 def _install(module: Any) -> None:
@@ -41,7 +41,7 @@ def _install(module: Any) -> None:
 def _note(listener: Listener, count: int, module: Any, batch: Any) -> None:
     if count == 1:
         listener.emit_fact("root", **_facts(module))
-    if count <= _BATCHES:
+    if count <= BATCHES or listener.looks_again:
         listener.emit_fact("batch", root=id(module), **_batch_facts(module, batch))
 
 
@@ -59,6 +59,12 @@ def _facts(module: Any) -> dict[str, Any]:
                 count += math.prod(shape) if shape is not None else 0
     facts["parameters"] = count
     return {**facts, **reading.written_at(module)}
+
+
+def batch_size(module: Any, batch: Any) -> int | None:
+    """How many samples a call of the model is given, by its second argument; None where that cannot be told."""
+    size: int | None = _batch_facts(module, batch)["size"]
+    return size
 
 
 def _batch_facts(module: Any, batch: Any) -> dict[str, Any]:

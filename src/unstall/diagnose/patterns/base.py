@@ -172,7 +172,7 @@ class Pattern:
         return finding.headroom, finding.headroom
 
     def takes_caches(self, host: HostFeatures) -> bool:
-        """Whether what it is about runs in the main thread beside the model, which is faster once it has gone."""
+        """Whether what it is about runs in the main thread, whose other work is faster once it has gone."""
         return False
 
     def samples_of(self, finding: Finding, host: HostFeatures) -> Sequence[Placed]:

@@ -126,10 +126,9 @@ class OverheadBound(Pattern):
         if efficiency is not None:
             evidence.append(f"the model does {percent(efficiency)} of this machine's peak arithmetic")
         if cause == "batching":
-            size = model.batch_size or 1
-            evidence.append(
-                f"the model is called {model.forwards:.3g} times a step, on {size} sample{'s' if size > 1 else ''} each"
-            )
+            size, calls = model.batch_size or 1, f"{model.forwards:.3g}"
+            times = "once" if calls == "1" else f"{calls} times"
+            evidence.append(f"the model is called {times} a step, on {size} sample{'s' if size > 1 else ''} each")
         advice = [_advice(host, cause)]
         samples = host.measurement.samples_per_step
         if cause == "small-ops" and samples:
@@ -181,6 +180,10 @@ class OverheadBound(Pattern):
                 "more work a launch: a larger batch, fused and foreach optimizers, torch.compile",
             ],
         )
+
+    def takes_caches(self, host: HostFeatures) -> bool:
+        """Its many calls run where the rest of the step does."""
+        return True
 
     def samples_of(self, finding: Finding, host: HostFeatures) -> list[Placed]:
         """Those of the operators' calls: at the model's lines, in the optimizer, and in a loss that calls them."""
