@@ -20,7 +20,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 
 .PHONY: help setup system demo test check quick lint format types unit attack long fuzz sanitize wheel docs accuracy heldout unseen overhead \
-        simplify-bench predictions-bench warm-caches-bench model-bench optimize-bench quick-bench sameness-bench prove-bench trace-bench gate-bench \
+        simplify-bench predictions-bench warm-caches-bench stack-samples-bench model-bench optimize-bench quick-bench sameness-bench prove-bench trace-bench gate-bench \
         ranks-bench nodes-bench frameworks-bench public-bench real-bench rival-bench page-bench gpu-check lock clean
 
 help: ## list the targets
@@ -155,6 +155,9 @@ predictions-bench: $(READY) ## what the model predicts of experiments against wh
 warm-caches-bench: $(READY) ## how much faster the rest of a step runs without a function, against the law, over tests/zoo and bench/heldout
 	$(BIN)/python bench/warm_caches.py --rows bench/results/warm_caches.json
 	$(BIN)/python bench/warm_caches.py --zoo bench/heldout --rows bench/results/warm_caches.json --write docs/warm-caches.md
+
+stack-samples-bench: $(READY) ## how much of a program its stack samples show a function to be, against a sampler that stops it
+	$(BIN)/python bench/stack_samples.py --rows bench/results/stack_samples.json --write docs/stack-samples.md
 
 frameworks-bench: $(READY) ## programs of many frameworks with a planted stall: is it found, are outputs the same?
 	$(BIN)/python bench/frameworks.py --results bench/results/frameworks.json --write docs/frameworks.md

@@ -63,27 +63,39 @@ def _facts(module: Any) -> dict[str, Any]:
 
 def batch_size(module: Any, batch: Any) -> int | None:
     """How many samples a call of the model is given, by its second argument; None where that cannot be told."""
-    size: int | None = _batch_facts(module, batch)["size"]
-    return size
+    with reading.unobserved():
+        sized = _sized(module, batch)
+    return None if sized is None else sized[1]
 
 
 def _batch_facts(module: Any, batch: Any) -> dict[str, Any]:
     """Of the first tensor in a call's second argument: how many samples it holds, and the shape of one; None without.
 
-    The samples lie along the first dimension, or along the second of a recurrent layer that has time first. Of rows of
-    tokens, how much of them is padding.
+    Of rows of tokens, how much of them is padding.
     """
     with reading.unobserved():
-        for _ in range(4):
-            shape = reading.shape(batch)
-            if shape is not None:
-                if len(shape) < 2:
-                    return {"size": None, "sample": None}
-                along = int(len(shape) == 3 and reading.attributes(module).get("batch_first") is False)
-                lengths = [int(length) for length in shape]
-                return {"size": lengths.pop(along), "sample": lengths, **padding.facts(batch)}
-            batch = _first(batch)
-    return {"size": None, "sample": None}
+        sized = _sized(module, batch)
+        if sized is None:
+            return {"size": None, "sample": None}
+        tensor, size, sample = sized
+        return {"size": size, "sample": sample, **padding.facts(tensor)}
+
+
+def _sized(module: Any, batch: Any) -> tuple[Any, int, list[int]] | None:
+    """The first tensor in what a model is given, how many samples it holds, and the shape of one.
+
+    The samples lie along the first dimension, or along the second of a recurrent layer that has time first.
+    """
+    for _ in range(4):
+        shape = reading.shape(batch)
+        if shape is not None:
+            if len(shape) < 2:
+                return None
+            along = int(len(shape) == 3 and reading.attributes(module).get("batch_first") is False)
+            lengths = [int(length) for length in shape]
+            return batch, lengths.pop(along), lengths
+        batch = _first(batch)
+    return None
 
 
 def _first(batch: Any) -> Any:
