@@ -108,7 +108,17 @@ def measured(case: Any, folder: Path) -> Row:
 def sampled(pid: int, folder: Path, *how: str) -> tuple[list[StackSample], int]:
     """The stacks of a window, and how many could not be read."""
     output = folder / "stacks.txt"
-    words = [str(find_py_spy()), "record", "--pid", str(pid), "--threads", "--idle", "--full-filenames", *how]
+    words = [
+        str(find_py_spy()),
+        "record",
+        "--pid",
+        str(pid),
+        "--subprocesses",
+        "--threads",
+        "--idle",
+        "--full-filenames",
+        *how,
+    ]
     more = ["--format", "raw", "--rate", str(SAMPLE_RATE), "--duration", str(WINDOW_S), "--output", str(output)]
     said = subprocess.run([*words, *more], capture_output=True, text=True, check=True).stdout
     return relevant(parse_raw(output.read_text(encoding="utf-8"))), lost_samples(said)

@@ -1,8 +1,7 @@
 """What is planted in each program that was written last.
 
-Their authors had seen neither unstall's source nor its pages, and had not run it. One whose verdict leads to a change is
-no test any more: it moves to bench/heldout, or to tests/zoo where something is fitted to it. Names and options are those
-of tests/zoo, whose ``common`` they share.
+Their authors had seen neither unstall's source nor its pages, and had not run it. One whose verdict has led to a change
+is no test any more; docs/accuracy.md names these. Names and options are those of tests/zoo, whose ``common`` they share.
 """
 
 from __future__ import annotations
