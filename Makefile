@@ -149,8 +149,10 @@ overhead: $(READY) ## what recording costs, next to other profilers
 simplify-bench: $(READY) ## measured headroom against the true speed-up, over tests/zoo
 	$(BIN)/python bench/simplify.py --rows bench/results/simplify.json --write docs/simplify-accuracy.md
 
+PREDICTED_APART := predictions-unseen predictions-heldout-warm predictions-heldout predictions-heldout-two-cores
 predictions-bench: $(READY) ## what the model predicts of experiments against what they measure, over tests/zoo
-	$(BIN)/python bench/predictions.py --rows bench/results/predictions.json --held-out bench/results/predictions-heldout-warm.json --held-out bench/results/predictions-heldout.json --held-out bench/results/predictions-heldout-two-cores.json --write docs/prediction-accuracy.md
+	$(BIN)/python bench/predictions.py --rows bench/results/predictions.json $(PREDICTED_APART:%=--held-out bench/results/%.json) \
+		--write docs/prediction-accuracy.md
 
 warm-caches-bench: $(READY) ## how much faster the rest of a step runs without a function, against the law, over tests/zoo and bench/heldout
 	$(BIN)/python bench/warm_caches.py --rows bench/results/warm_caches.json
