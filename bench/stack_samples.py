@@ -149,17 +149,13 @@ def summary(rows: Sequence[Row]) -> str:
     """How far each way to count is off, in points."""
     if not rows:
         return "no program was measured"
-    ways = {
-        "readable": "of the readable stacks",
-        "continued": "with their outer frames",
-        "counted": "with the lost ones",
-    }
+    ways = {"readable": "the readable stacks", "continued": "these with their outer frames", "counted": "all of them"}
     off = {name: [100 * abs(getattr(row, name) - row.stopped) for row in rows] for name in ways}
     said = "; ".join(
-        f"{words} {statistics.mean(off[name]):.1f} points ({max(off[name]):.0f} at most)"
+        f"by {words}, {statistics.mean(off[name]):.1f} points ({max(off[name]):.0f} at most)"
         for name, words in ways.items()
     )
-    return f"{len(rows)} programs, off in the mean by: {said}"
+    return f"{len(rows)} programs: how far off the function's share is in the mean: {said}"
 
 
 def markdown(rows: Sequence[Row]) -> str:
