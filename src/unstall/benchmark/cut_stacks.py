@@ -39,16 +39,20 @@ class _Threads:
     """What the whole stacks of each thread look like."""
 
     def __init__(self, samples: Sequence[StackSample]):
-        self._first: defaultdict[_Thread, Counter[_Function]] = defaultdict(Counter)
-        """How often a function is outermost."""
-        self._inside: defaultdict[_Thread, set[_Function]] = defaultdict(set)
-        """What is called by another."""
         self._above: defaultdict[tuple[_Thread, _Function], Counter[tuple[Frame, ...]]] = defaultdict(Counter)
-        """The frames that lead to it, in whole stacks."""
+        """The frames that lead to a function, in whole stacks."""
+        first: defaultdict[_Thread, Counter[_Function]] = defaultdict(Counter)  # how often it is outermost
+        inside: defaultdict[_Thread, set[_Function]] = defaultdict(set)  # what is called by another
         for sample in samples:
             functions = [_function(frame) for frame in sample.frames]
-            self._first[_thread(sample)][functions[0]] += sample.count
-            self._inside[_thread(sample)].update(functions[1:])
+            first[_thread(sample)][functions[0]] += sample.count
+            inside[_thread(sample)].update(functions[1:])
+        self._cut = {
+            (thread, function)
+            for thread, counts in first.items()
+            for function, count in counts.items()
+            if _is_cut_at(function, count / counts.total(), called=function in inside[thread])
+        }
         for sample in samples:
             if not self._is_cut(sample):
                 for depth, frame in enumerate(sample.frames[1:], 1):
@@ -68,18 +72,21 @@ class _Threads:
         return merge([*(sample for sample in samples if not self._is_cut(sample)), *standing])
 
     def _is_cut(self, sample: StackSample) -> bool:
-        """Whether it begins with what others call, or in a library, where the thread seldom does."""
-        thread, function = _thread(sample), _function(sample.frames[0])
-        share = self._first[thread][function] / self._first[thread].total()
-        if function in self._inside[thread]:
-            return share < MOST_CUT
-        return share < LEAST_ROOT and not is_user_file(sample.frames[0].file)
+        return (_thread(sample), _function(sample.frames[0])) in self._cut
 
     def _continued(self, sample: StackSample) -> StackSample | None:
         above = self._above.get((_thread(sample), _function(sample.frames[0])))
         if not above:
             return None
         return replace(sample, frames=(*above.most_common(1)[0][0], *sample.frames))
+
+
+def _is_cut_at(function: _Function, share: float, *, called: bool) -> bool:
+    """Whether stacks that begin with it are cut: others call it, or it is a library's, where the thread seldom begins.
+
+    ``share``: of the thread's stacks, those that begin with it.
+    """
+    return share < MOST_CUT if called else share < LEAST_ROOT and not is_user_file(function[1])
 
 
 def _count(samples: Iterable[StackSample]) -> int:

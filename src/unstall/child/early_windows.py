@@ -88,6 +88,8 @@ class EarlyWindows:
         if self.state == "flops" and flops.innermost_mode() is self.counter and not flops.is_seen():
             self.counter.leave()
             self.counter.enter()
+        if self.is_second and self.is_open and name == modules.FORWARD.event:
+            self.emit_fact("batch", root=id(first), **modules.batch_facts(first, second))
         if self.state == "flops" and name == modules.FORWARD.event:
             self.without_gradients += not sys.modules["torch"].is_grad_enabled()
         if self.dropped is not None:

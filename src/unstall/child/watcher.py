@@ -49,11 +49,6 @@ class Watcher:
         self.windows = EarlyWindows(emit_fact, self, options)
         self.introduced = False
 
-    @property
-    def looks_again(self) -> bool:
-        """Whether a loop that only infers is looked at for the second time."""
-        return self.windows.is_open and self.windows.is_second
-
     def __call__(self, number: int, control: int, first: Any, second: Any) -> None:
         name = self.names.get(number)
         if name is None:

@@ -119,15 +119,15 @@ def test_a_module_of_the_program_is_not_asked():
 
 def test_a_batch_of_a_class_of_the_program_is_not_asked():
     model = torch.nn.Linear(3, 2)
-    assert modules._batch_facts(model, torch.ones(5, 3).as_subclass(Shy)) == {"size": 5, "sample": [3]}
-    assert modules._batch_facts(model, torch.ones(5, 3).as_subclass(Wrapping))["size"] is None
+    assert modules.batch_facts(model, torch.ones(5, 3).as_subclass(Shy)) == {"size": 5, "sample": [3]}
+    assert modules.batch_facts(model, torch.ones(5, 3).as_subclass(Wrapping))["size"] is None
 
 
 def test_modes_of_the_program_see_nothing():
     model, batch, loss = torch.nn.Linear(3, 2), torch.ones(5, 3), torch.tensor(float("nan"))
     with Functions(), Operators():
         assert modules._facts(model)["parameters"] == 8
-        assert modules._batch_facts(model, batch)["size"] == 5
+        assert modules.batch_facts(model, batch)["size"] == 5
         assert autograd._is_nan((loss,))
 
 
@@ -135,7 +135,7 @@ def test_a_tracer_sees_nothing():
     read = []
 
     def traced(x):
-        read.append(modules._batch_facts(None, x)["size"])
+        read.append(modules.batch_facts(None, x)["size"])
         return x + 1
 
     graph = str(torch.jit.trace(traced, torch.ones(5, 3)).graph)

@@ -25,10 +25,6 @@ Finder = Callable[[], list[FunctionType]]
 class Listener(Protocol):
     """Where a seam notes what it learns of the program."""
 
-    @property
-    def looks_again(self) -> bool:
-        """Whether a loop that only infers is looked at for the second time."""
-
     def emit_fact(self, kind: str, /, **facts: Any) -> None:
         """Write a line of facts."""
 

@@ -26,7 +26,7 @@ FORWARD = Seam(
     frames=((r"torch[/\\]nn[/\\]modules[/\\]module\.py$", r"_wrapped_call_impl|_call_impl"),),
 )
 BATCHES = 8
-"""Batches of each model whose size is noted, and those of a second look."""
+"""Batches of each model whose size is noted, beside those of a second look."""
 
 
 def _install(module: Any) -> None:
@@ -41,8 +41,8 @@ def _install(module: Any) -> None:
 def _note(listener: Listener, count: int, module: Any, batch: Any) -> None:
     if count == 1:
         listener.emit_fact("root", **_facts(module))
-    if count <= BATCHES or listener.looks_again:
-        listener.emit_fact("batch", root=id(module), **_batch_facts(module, batch))
+    if count <= BATCHES:
+        listener.emit_fact("batch", root=id(module), **batch_facts(module, batch))
 
 
 def _facts(module: Any) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def batch_size(module: Any, batch: Any) -> int | None:
     return None if sized is None else sized[1]
 
 
-def _batch_facts(module: Any, batch: Any) -> dict[str, Any]:
+def batch_facts(module: Any, batch: Any) -> dict[str, Any]:
     """Of the first tensor in a call's second argument: how many samples it holds, and the shape of one; None without.
 
     Of rows of tokens, how much of them is padding.
