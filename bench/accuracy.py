@@ -23,13 +23,13 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from accuracy_table import Row, claims, format_row, short, summary, write
 from freed import log_ratios, ratio, stubbable
+from kept_rows import keep, rows_in
 from machine import describe, version
 from marked import put_between_marks
 
@@ -107,14 +107,7 @@ def put(rows: Sequence[Row], options: argparse.Namespace) -> None:
 
 def earlier(results: Path | None) -> dict[str, Row]:
     """The rows that are there already, by program."""
-    if results is None or not results.exists():
-        return {}
-    return {fields["name"]: Row(**fields) for fields in json.loads(results.read_text(encoding="utf-8"))}
-
-
-def keep(results: Path, rows: Iterable[Row]) -> None:
-    """Write the rows where ``earlier`` finds them."""
-    results.write_text(json.dumps([asdict(row) for row in rows]), encoding="utf-8")
+    return {row.name: row for row in rows_in(results, Row)}
 
 
 def load_cases(zoo: Path) -> Sequence[Any]:

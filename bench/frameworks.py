@@ -27,6 +27,7 @@ from typing import Any
 
 import accuracy
 import accuracy_table
+from kept_rows import keep, rows_in
 from machine import describe
 
 FOLDER = Path(__file__).with_name("frameworks")
@@ -111,8 +112,7 @@ def main() -> int:
 
 def save(rows: Sequence[Row], options: argparse.Namespace) -> None:
     """Write the rows, and the table, where asked."""
-    if options.results:
-        options.results.write_text(json.dumps([asdict(row) for row in rows], indent=1), encoding="utf-8")
+    keep(options.results, rows)
     if options.write:
         write(options.write, rows)
 
@@ -124,10 +124,7 @@ def is_wanted(case: Any, family: Any, only: str | None) -> bool:
 
 def earlier(results: Path | None) -> dict[str, Row]:
     """The rows that are there already, by program."""
-    if results is None or not results.exists():
-        return {}
-    rows = [Row(**fields) for fields in json.loads(results.read_text(encoding="utf-8"))]
-    return {row.graded.name: row for row in rows}
+    return {row.graded.name: row for row in rows_in(results, Row)}
 
 
 # ---------------------------------------------------------------- environments

@@ -22,9 +22,13 @@ def describe() -> str:
 
 
 def version(*measured: str) -> str:
-    """The last commit of what is measured (paths of the repository), marked when the files differ from it."""
+    """The last commit of what is measured (paths of the repository), marked when the files differ from it.
+
+    The rows of earlier sittings are no part of what is measured.
+    """
+    paths = [*measured, ":(exclude)bench/results"]
     commit, changed = (
-        subprocess.run(["git", *words, "--", *measured], cwd=ROOT, capture_output=True, text=True).stdout.strip()
+        subprocess.run(["git", *words, "--", *paths], cwd=ROOT, capture_output=True, text=True).stdout.strip()
         for words in (["log", "-1", "--format=%h"], ["status", "--porcelain"])
     )
     return f"{commit}{'-dirty' * bool(changed)}" if commit else unstall.__version__

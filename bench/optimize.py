@@ -24,13 +24,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
 
+from kept_rows import keep, rows_in
 from machine import describe, version
 from marked import put_between_marks
-from optimize_table import CACHE, CASES, MEASURED, ZOO, Row, line, markdown, read_rows, short_table
+from optimize_table import CACHE, CASES, MEASURED, ZOO, Row, line, markdown, short_table
 
 from unstall.optimize.thresholds import LEAST_GAIN
 
@@ -80,7 +81,7 @@ def main() -> int:
     parser.add_argument("--readme", type=Path, help="put a short table between the marks in this file")
     options = parser.parse_args()
     names = [] if options.replay else options.only.split(",") if options.only else [*CASES, "hotdog"]
-    rows = read_rows(options.rows)
+    rows = rows_in(options.rows, Row)
     if options.resume:
         done = {row.name for row in rows if row.version == version(*MEASURED)}
         names = [name for name in names if name not in done]
@@ -91,9 +92,7 @@ def main() -> int:
             row = (hotdog if name == "hotdog" else case)(name, Path(folder), how)
         rows = [other for other in rows if other.name != name] + [row]
         print(line(row), flush=True)
-        if options.rows:
-            options.rows.parent.mkdir(parents=True, exist_ok=True)
-            options.rows.write_text(json.dumps([asdict(row) for row in rows]), encoding="utf-8")
+        keep(options.rows, rows)
         if options.write:
             options.write.write_text(markdown(rows), encoding="utf-8")
     if options.write:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import math
 import sys
 from dataclasses import dataclass
@@ -102,14 +100,6 @@ class Row:
         if self.expert is None or self.name in HEALTHY:
             return None
         return (self.gain or 1.0) / self.expert
-
-
-def read_rows(path: Path | None) -> list[Row]:
-    """The rows of earlier sittings; those in a form of before this one are dropped."""
-    if path is None or not path.exists():
-        return []
-    fields = {field.name for field in dataclasses.fields(Row)}
-    return [Row(**row) for row in json.loads(path.read_text(encoding="utf-8")) if set(row) == fields]
 
 
 def line(row: Row) -> str:

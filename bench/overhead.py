@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import json
 import os
 import re
 import resource
@@ -27,12 +26,13 @@ import time
 import timeit
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
+from kept_rows import keep, rows_in
 from machine import describe, other_sittings, version
 
 from unstall.child import fallback, recording
@@ -95,9 +95,8 @@ class Sheet:
 
     def __post_init__(self) -> None:
         self.sitting = (version("src"), describe())
-        if self.path and self.path.exists():
-            rows = [Row(**row) for row in json.loads(self.path.read_text(encoding="utf-8"))]
-            self.rows = [row for row in rows if self.only or row.version == self.sitting[0]]
+        rows = rows_in(self.path, Row)
+        self.rows = [row for row in rows if self.only or row.version == self.sitting[0]]
 
     def add(self, what: str, measure: Callable[[], Figures], goal: str = "") -> None:
         """Measure a row, unless it is there."""
@@ -107,8 +106,7 @@ class Sheet:
         row = Row(what, *measure(), goal, *self.sitting)
         self.rows[place : place + 1] = [row]
         print(f"{what:66} {row.wall:34} {row.cpu:34} {goal}", flush=True)
-        if self.path:
-            self.path.write_text(json.dumps([asdict(row) for row in self.rows], indent=1) + "\n", encoding="utf-8")
+        keep(self.path, self.rows)
 
 
 def main() -> int:

@@ -12,16 +12,16 @@ measured. Every measured row counts, the inconclusive ones too; delays, which ma
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import statistics
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from accuracy import ROOT, load_cases, run_slow
+from kept_rows import keep, rows_in
 from machine import other_sittings
 from simplify import NEAR, number, sitting, study
 
@@ -90,7 +90,7 @@ def main() -> int:
     options.zoo = options.zoo.resolve()
     options.auto, options.variant = True, "slow"
     wanted = set(options.only.split(",")) if options.only else None
-    rows = rows_in(options.rows)
+    rows = rows_in(options.rows, Row)
     for case in load_cases(options.zoo):
         if wanted is not None and case.name not in wanted:
             continue
@@ -103,17 +103,11 @@ def main() -> int:
         for row in rows:
             if row.program == case.name:
                 print(line(row), flush=True)
-        if options.rows:
-            options.rows.write_text(json.dumps([asdict(row) for row in rows]), encoding="utf-8")
+        keep(options.rows, rows)
     if options.write:
-        write(options.write, markdown(rows, [rows_in(path) for path in options.held_out]))
+        write(options.write, markdown(rows, [rows_in(path, Row) for path in options.held_out]))
     print(summary(rows))
     return 0
-
-
-def rows_in(path: Path | None) -> list[Row]:
-    """Those that are kept in a file; none where there is none."""
-    return [Row(**row) for row in json.loads(path.read_text(encoding="utf-8"))] if path and path.exists() else []
 
 
 def rows_of(program: str, watched: dict[str, Any] | None, report: dict[str, Any]) -> Iterator[Row]:

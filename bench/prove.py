@@ -22,11 +22,12 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from hacks.corpus import Change, corpus
 from hacks.public import commands
+from kept_rows import keep, rows_in
 from machine import describe, other_sittings, version
 from marked import put_between_marks
 from scipy.stats import beta
@@ -132,16 +133,9 @@ def drawn(key: str) -> bytes:
     return hashlib.blake2b(key.encode()).digest()
 
 
-def rows_in(path: Path) -> list[Row]:
-    """Those that are kept in a file; none where there is none."""
-    return [Row(**row) for row in json.loads(path.read_text())] if path.exists() else []
-
-
 def write(files: Sequence[Path], rows: Sequence[Row]) -> None:
     """Keep them in the first of these files, in the drawn order."""
-    if files:
-        listed = sorted(rows, key=lambda row: drawn(row.key))
-        files[0].write_text(json.dumps([asdict(row) for row in listed], indent=1) + "\n")
+    keep(files[0] if files else None, sorted(rows, key=lambda row: drawn(row.key)))
 
 
 def main() -> int:
@@ -162,7 +156,7 @@ def main() -> int:
     if arguments.commands:
         print("\n".join(commands()))
         return 0
-    kept = {row.key: row for path in arguments.rows for row in rows_in(path)}
+    kept = {row.key: row for path in arguments.rows for row in rows_in(path, Row)}
     rows = list(kept.values())
     began = time.monotonic()
     part, parts = map(int, arguments.part.split("/"))

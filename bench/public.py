@@ -24,9 +24,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from kept_rows import keep, rows_in
 from machine import describe, other_sittings, version
 from public_programs import PROGRAMS, Program, clone, folder_of
 
@@ -92,8 +93,7 @@ def main() -> int:
         print("\n".join(commands()))
         return 0
     names = options.only.split(",") if options.only else [program.name for program in PROGRAMS]
-    kept = json.loads(options.rows.read_text()) if options.rows and options.rows.exists() else []
-    rows = {row["name"]: Row(**row) for row in kept}
+    rows = {row.name: row for row in rows_in(options.rows, Row)}
     for program in PROGRAMS:
         checkout = options.folders / folder_of(program.repository)
         if program.name not in names:
@@ -107,8 +107,7 @@ def main() -> int:
             print(error)
             continue
         print(f"{row.name:42} {row.verdict:34} same: {row.same:24} wall {row.wall:.3f} cpu {row.cpu:.3f}", flush=True)
-        if options.rows:
-            options.rows.write_text(json.dumps([asdict(row) for row in rows.values()], indent=1), encoding="utf-8")
+        keep(options.rows, rows.values())
         if options.write:
             options.write.write_text(markdown(list(rows.values())), encoding="utf-8")
     return int(any(row.same != "yes" for row in rows.values()))

@@ -10,17 +10,16 @@ end. What it keeps is measured again as bench/optimize.py does it, next to the t
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import tempfile
-from dataclasses import asdict
 from pathlib import Path
 from statistics import median
 
+from kept_rows import keep, rows_in
 from machine import other_sittings
 from marked import put_between_marks
 from optimize import Measuring, case
-from optimize_table import EPOCHS, Row, gain_in_words, line, read_rows, times
+from optimize_table import EPOCHS, Row, gain_in_words, line, times
 
 NAMES = tuple(
     path.stem
@@ -39,13 +38,12 @@ def main() -> int:
     parser.add_argument("--rows", type=Path, help="a JSON file that keeps the rows")
     parser.add_argument("--put", type=Path, help="put the table between the marks in this file")
     options = parser.parse_args()
-    rows = {row.name: row for row in read_rows(options.rows)}
+    rows = {row.name: row for row in rows_in(options.rows, Row)}
     for name in filter(None, options.only.split(",")) if options.only is not None else NAMES:
         with tempfile.TemporaryDirectory() as folder:
             rows[name] = case(name, Path(folder), Measuring(("--quick",), options.seconds, options.rounds))
         print(line(rows[name]), flush=True)
-        if options.rows:
-            options.rows.write_text(json.dumps([asdict(row) for row in rows.values()]), encoding="utf-8")
+        keep(options.rows, rows.values())
     if options.put:
         put_between_marks(options.put, "make quick-bench", markdown(list(rows.values())))
     return int(any(row.false_win for row in rows.values()))

@@ -24,11 +24,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
+from kept_rows import keep, rows_in
 from marked import put_between_marks
 from real_cases import CASES, Case
 from real_table import LAYOUTS, WORTHWHILE, Row, line, markdown, sitting, worthwhile
@@ -80,9 +81,7 @@ def main() -> int:
             failed = True
             continue
         print("\n".join(line(row) for row in rows[case.name]), flush=True)
-        if options.rows:
-            kept = {name: [asdict(row) for row in layouts] for name, layouts in rows.items()}
-            options.rows.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+        keep(options.rows, in_order(rows))
     if options.write:
         put_between_marks(options.write, "make real-bench", markdown(in_order(rows)))
     if options.put:
@@ -92,10 +91,10 @@ def main() -> int:
 
 def read_rows(path: Path | None) -> dict[str, list[Row]]:
     """The rows that are kept, by case."""
-    if path is None or not path.exists():
-        return {}
-    kept = json.loads(path.read_text(encoding="utf-8"))
-    return {name: [Row(**row) for row in layouts] for name, layouts in kept.items()}
+    rows: dict[str, list[Row]] = {}
+    for row in rows_in(path, Row):
+        rows.setdefault(row.name, []).append(row)
+    return rows
 
 
 def in_order(rows: Mapping[str, Sequence[Row]]) -> list[Row]:

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from accuracy import ZOO, earlier, keep, load_cases, row_of, show, state_of
+from accuracy import ZOO, earlier, load_cases, row_of, show, state_of
 from accuracy_table import Row, claims, format_row, interval, summary
+from kept_rows import keep
 
 from unstall.benchmark import archive
 from unstall.benchmark.launcher import Observation

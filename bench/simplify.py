@@ -21,12 +21,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from accuracy import ROOT, command, load_cases, rate, with_shared
 from freed import log_ratios, ratio, stubbable
+from kept_rows import keep, rows_in
 from machine import describe, other_sittings, version
 
 NEAR = 0.15
@@ -92,9 +93,7 @@ def main() -> int:
     options = parser.parse_args()
     options.zoo = options.zoo.resolve()
     wanted = set(options.only.split(",")) if options.only else None
-    rows = (
-        [Row(**row) for row in json.loads(options.rows.read_text())] if options.rows and options.rows.exists() else []
-    )
+    rows = rows_in(options.rows, Row)
     for case in load_cases(options.zoo):
         if case.name in wanted if wanted is not None else stubbable(case):
             row = next((row for row in rows if row.name == case.name), None)
@@ -104,9 +103,7 @@ def main() -> int:
             judge(row, case, options)
             row.version, row.machine = sitting()
             print(line(row), flush=True)
-            if options.rows:
-                options.rows.parent.mkdir(parents=True, exist_ok=True)
-                options.rows.write_text(json.dumps([asdict(row) for row in rows]), encoding="utf-8")
+            keep(options.rows, rows)
     if options.write:
         options.write.write_text(markdown(rows, options), encoding="utf-8")
     print(summary(rows))

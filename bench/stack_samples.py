@@ -12,18 +12,18 @@ outer frames, and among all.
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from accuracy import ROOT, ZOO, command, load_cases, with_shared
+from kept_rows import keep, rows_in
 from machine import describe, other_sittings, version
 
 from unstall.benchmark.cut_stacks import with_whole_stacks
@@ -65,15 +65,13 @@ def main() -> int:
     parser.add_argument("--write", type=Path, help="write the table as Markdown")
     options = parser.parse_args()
     wanted = PROGRAMS if options.only is None else options.only.split(",")
-    kept = json.loads(options.rows.read_text(encoding="utf-8")) if options.rows and options.rows.exists() else []
-    rows = {row["program"]: Row(**row) for row in kept}
+    rows = {row.program: row for row in rows_in(options.rows, Row)}
     for folder in FOLDERS:
         for case in load_cases(folder):
             if case.name in wanted:
                 rows[case.name] = measured(case, folder)
                 print(line(rows[case.name]), flush=True)
-                if options.rows:
-                    options.rows.write_text(json.dumps([asdict(row) for row in rows.values()]), encoding="utf-8")
+                keep(options.rows, rows.values())
     if options.write:
         options.write.write_text(markdown(list(rows.values())), encoding="utf-8")
     print(summary(list(rows.values())))

@@ -25,17 +25,20 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, median
 
 from hacks import ENTRY
 from hacks.corpus import Change, corpus
+from kept_rows import keep, rows_in
 from machine import describe
 from marked import put_between_marks
 from optimize import rate
-from optimize_table import CASES, HEALTHY, ZOO, geometric_mean, read_rows
-from prove import REJECTED, drawn, rows_in
+from optimize_table import CASES, HEALTHY, ZOO, geometric_mean
+from optimize_table import Row as Optimized
+from prove import REJECTED, drawn
+from prove import Row as Judged
 
 RIVALS = Path(__file__).resolve().parent / "rivals"
 RESULTS = Path(__file__).resolve().parent / "results"
@@ -83,7 +86,7 @@ def main() -> int:
     parser.add_argument("--rows", type=Path, required=True, help="keep the rows there as JSON; those in it stay")
     parser.add_argument("--write", type=Path, help="put the tables between the marks in this file")
     options = parser.parse_args()
-    rows = [Row(**row) for row in json.loads(options.rows.read_text())] if options.rows.exists() else []
+    rows = rows_in(options.rows, Row)
     for part, name, make in jobs(options):
         if any((row.part, row.name) == (part, name) for row in rows):
             continue
@@ -91,7 +94,7 @@ def main() -> int:
         verdict, gain = make()
         rows.append(Row(part, name, verdict, gain, round((time.monotonic() - began) / 60, 2), describe()))
         print(rows[-1], flush=True)
-        options.rows.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
+        keep(options.rows, rows)
     page = "\n".join([*LEGEND, *zoo_table(rows), *corpus_table(rows), *published_table(rows), *machines(rows)])
     print(page)
     if options.write:
@@ -212,7 +215,7 @@ def proven(report: dict, folder: Path) -> tuple[str, bytes]:
 
 def zoo_table(rows: Sequence[Row]) -> Iterator[str]:
     """The programs that either tool made faster, and both scores."""
-    ours = {row.name: row for row in read_rows(RESULTS / "optimize.json")}
+    ours = {row.name: row for row in rows_in(RESULTS / "optimize.json", Optimized)}
     theirs = {row.name: row for row in rows if row.part == "zoo" and row.name in ours and row.name not in HEALTHY}
     if not theirs:
         return
@@ -240,7 +243,7 @@ def corpus_table(rows: Sequence[Row]) -> Iterator[str]:
     """How often each judge is fooled by a bad change, and wrongs an honest one."""
     honest = {change.key: change.honest for change in corpus()}
     theirs = {row.name: (row.verdict, row.minutes) for row in rows if row.part == "corpus" and row.name in honest}
-    judged = rows_in(RESULTS / "prove.json")
+    judged = rows_in(RESULTS / "prove.json", Judged)
     ours = {row.key: (row.verdict, row.minutes) for row in judged if row.key in theirs}
     theirs = {key: theirs[key] for key in ours}
     if not theirs:

@@ -26,11 +26,12 @@ import tempfile
 import time
 import types
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from accuracy import ROOT, ZOO, load_cases
+from kept_rows import keep, rows_in
 from machine import describe, other_sittings, version
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
@@ -97,22 +98,16 @@ def main() -> int:
         play(Path(options.play[0]), options.play[1])
         return 0
     wanted = BESIDE_THE_MODEL if options.only is None else options.only.split(",")
-    rows = {row.program: row for row in rows_in(options.rows)}
+    rows = {row.program: row for row in rows_in(options.rows, Row)}
     for case in load_cases(options.zoo.resolve()):
         if case.name in wanted and (row := measured(case, options.zoo.resolve())):
             rows[case.name] = row
             print(line(row), flush=True)
-            if options.rows:
-                options.rows.write_text(json.dumps([asdict(row) for row in rows.values()]), encoding="utf-8")
+            keep(options.rows, rows.values())
     if options.write:
         options.write.write_text(markdown(list(rows.values())), encoding="utf-8")
     print(summary(list(rows.values())))
     return 0
-
-
-def rows_in(path: Path | None) -> list[Row]:
-    """Those that are kept in a file; none where there is none."""
-    return [Row(**row) for row in json.loads(path.read_text(encoding="utf-8"))] if path and path.exists() else []
 
 
 def measured(case: Any, zoo: Path) -> Row | None:
