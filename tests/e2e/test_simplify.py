@@ -103,6 +103,19 @@ CONTENTION = """
 """
 
 
+FAULTING = """
+    import torch
+
+    model = torch.nn.Linear(64, 64)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-6)
+    for step in range(100_000):
+        held = [torch.ones(8 << 20) for _ in range(3)]
+        loss = model(held[0][:6400].view(100, 64)).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+
 SHORT = """
     import sys
     import time
@@ -230,7 +243,7 @@ def test_workers_that_take_the_cores_are_not_mistaken_for_computation(workspace)
 
 def test_a_program_that_ends_in_the_middle_is_started_again(workspace):
     workspace.write("train.py", SHORT)
-    report = simplify(workspace, "train.py", "160", options=["--stub", "note", "--budget", "40s"]).report
+    report = simplify(workspace, "train.py", "160", options=["--stub", "note", "--budget", "28s"]).report
     (noted,) = report["experiments"]
     assert noted["name"] == "without note" and noted["segments"] >= 8
     assert report["study"]["runs"] > 2, "one to observe, one to try, and those that ended in between"
@@ -265,6 +278,15 @@ def test_validation_is_cut_short_and_parts_are_slowed(workspace):
     assert accounted(report) == {"without validation", "backward +50%", "optimizer +50%", "1 worker"}
     (first, *_) = report["experiments"]
     assert first["name"] == "without validation" and first["ratio"] > 1.5
+
+
+@pytest.mark.serial
+@pytest.mark.long
+def test_the_gain_of_keeping_freed_memory_is_measured(workspace):
+    workspace.write("train.py", FAULTING)
+    report = simplify(workspace, "train.py", options=["--set", "keep-memory=1", "--budget", "30s"]).report
+    assert accounted(report) == {"keeping freed memory"}
+    assert [trial["name"] for trial in report["experiments"]] == ["keeping freed memory"], failures(report)
 
 
 def test_a_program_without_steps_is_told_so(workspace):

@@ -35,7 +35,11 @@ def _kinds() -> list[str]:
     "--delay", "delays", multiple=True, metavar="NAME=+20%", help="Slow a function or kind by a share of its own time."
 )
 @click.option(
-    "--set", "settings", multiple=True, metavar="NAME=N", help="Change workers, prefetch or threads, or ranks=1."
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="NAME=N",
+    help="Change workers, prefetch or threads; ranks=1, keep-memory=1.",
 )
 @options.budget("5m")
 @options.outputs(html=True)

@@ -80,6 +80,12 @@ def measured(finding: Finding, value: float, low: float, high: float) -> Finding
     return _with(finding, ceiling, None if remedy is None else _with_remedy(interval, remedy))
 
 
+def tried(finding: Finding, remedy: str, value: float, low: float, high: float) -> Finding:
+    """The finding with the gain of a remedy that an experiment tried: none where that made it no faster."""
+    gain = _gain(remedy, _speedup(Interval(value, low, max(value, high)), "high", "measured"))
+    return msgspec.structs.replace(finding, expected_gain=gain)
+
+
 def usual_remedy(finding: Finding, pattern: Pattern) -> UsualRemedy | None:
     """What is usually done about a cause; None where time is not the matter, or nothing is known to help."""
     remedies = dict(pattern.usual_remedies)

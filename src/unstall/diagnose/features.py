@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from unstall.child.seams import environments, modules, optimizer
+from unstall.child.seams import autograd, environments, loader, modules, optimizer
 from unstall.diagnose import own_threads, source
 from unstall.diagnose.blame import Blame, line_culprit
 from unstall.diagnose.neighbours import without_neighbours
@@ -169,6 +169,12 @@ class HostFeatures:
     def sites(self, *seams: Seam) -> list[SeamSite]:
         """Where the program calls these seams."""
         return [site for site in self.measurement.sites if any(seam.covers(site.seam) for seam in seams)]
+
+    def step_lines(self, file: str) -> frozenset[int]:
+        """Lines of a file that get a step its batch, gradients or update: a loop around one is the training loop."""
+        sites = self.sites(loader.NEXT, autograd.BACKWARD, optimizer.STEP)
+        frames = (frame for site in sites for frame in ((site.file, site.function, site.line), *site.callers))
+        return frozenset(line for name, _, line in frames if name == file)
 
     def caller(self, *seams: Seam, share: float) -> Culprit | None:
         """The first line of the program that calls one of these seams; None where none was seen."""

@@ -7,7 +7,7 @@ in every step. PyTorch's tuning guide recommends other allocators for that; glib
 
 from __future__ import annotations
 
-from unstall.diagnose.thresholds import FAULTS_SAID, PAGE_FAULT_S
+from unstall.diagnose.thresholds import FAULTS_SAID, KEPT_MEMORY_TAKES, PAGE_FAULT_S
 from unstall.records.measurements import Measurement
 from unstall.text.units import percent, seconds
 
@@ -22,6 +22,12 @@ def share(measurement: Measurement) -> float:
     """
     faulting_s = min(measurement.main_kernel_s, measurement.page_faults * PAGE_FAULT_S)
     return faulting_s / max(measurement.step.mean, measurement.main_cpu_s)
+
+
+def has_room(measurement: Measurement) -> bool:
+    """Whether the machine has the memory for a program that keeps what it frees; no where that is not known."""
+    memory = measurement.memory
+    return memory.rss_peak is not None and memory.rss_peak * KEPT_MEMORY_TAKES <= memory.available
 
 
 def evidence(measurement: Measurement) -> str | None:

@@ -9,6 +9,7 @@ import ast
 import builtins
 import functools
 import linecache
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -93,11 +94,12 @@ def lines_calling(file: str, name: str) -> list[int]:
     return sorted(line for line, called in calls.items() if any(call.rpartition(".")[2] == name for call in called))
 
 
-def in_loop(file: str, line: int) -> bool:
-    """Whether a line stands in a loop or comprehension of its own function."""
+def in_loop(file: str, line: int, without: Collection[int] = ()) -> bool:
+    """Whether a line stands in a loop or comprehension of its own function, other than one with these lines."""
     function = function_at(file, line)
     begins = 0 if function.qualname == "<module>" else function.first_line
-    return any(begins <= first <= line <= last for first, last in _parse(file).loops)
+    around = (range(first, last + 1) for first, last in _parse(file).loops if begins <= first <= line <= last)
+    return any(not any(other in loop for other in without) for loop in around)
 
 
 def is_python_loop(file: str, line: int) -> bool:

@@ -22,6 +22,12 @@ WORTH = threshold.WORTH
 WORTH_A_LINE = Threshold(1.1, "times faster, from which a cure of one line that `optimize` writes is worth it")
 PAGE_FAULT_S = Threshold(3e-6, "seconds for a page at most: measured 1.5e-6 in a virtual machine, its zeroing included")
 FAULTS_SAID = Threshold(0.1, "share of a step that the kernel takes to give pages, from which a report says so")
+FAULTS_FIRST = Threshold(
+    0.5, "of what a layer out of proportion takes: `optimize` writes a line for one, a person must rewrite the other"
+)
+KEPT_MEMORY_TAKES = Threshold(
+    3.0, "times the memory, for which there must be room: what is kept lies in pieces. Measured: 2"
+)
 LEADS = Threshold(0.1, "share of a step in a pattern's phases: with less it is no verdict, whatever it promises")
 NOTICED = Threshold(1.02, "gain of faster kernels: with less, it is the host that takes the time")
 CHANGED = Threshold(1.005, "gain that a replay predicts: less is what it is off by without any change")

@@ -192,9 +192,6 @@ FLUSH_SAVES: Annotated[Share, "of what the step has grown by: nothing of it is l
 )
 KEPT_MEMORY_SAVES: Annotated[Share, "of the time for pages: those of the first steps are still taken"] = 0.9
 LEAST_FAULTING: Annotated[Share, "of the step that the kernel takes to give pages: less is hardly measured"] = 0.05
-KEPT_MEMORY_TAKES: Annotated[
-    Factor, "the memory of before, at most, for which there must be room: what is kept is in pieces. Measured: 2"
-] = 3.0
 ONE_TEAM_SAVES: Annotated[Share, "of the waiting: threads of one team still share the cores with the loader's"] = 0.9
 NO_GRADIENTS_SAVES: Annotated[
     Share, "of the forward's time outside of training: what recording the graph costs, by experience"

@@ -18,7 +18,7 @@ class Experiment:
     name: str
     """The name as a person reads it: ``without Photos.decode``."""
     intervention: str
-    """The kind: the name of an intervention, or ``placebo``, ``interaction``, ``workers``, ``prefetch``, ``ranks``."""
+    """The kind: the name of an intervention, or ``placebo``, ``interaction``, or one of :data:`plan.SETTINGS`."""
     arm: tuple[Specification, ...] = ()
     """Interventions that are in force in the arm alone."""
     base: tuple[Specification, ...] = ()

@@ -6,21 +6,27 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from unstall.child import allocator
 from unstall.child.experiments.interventions.base import Intervention, path_of
 from unstall.child.experiments.interventions.cached import CachedIntervention
 from unstall.child.experiments.interventions.delay import DelayIntervention
 from unstall.child.experiments.interventions.stub import StubIntervention
 from unstall.child.experiments.interventions.threads import ThreadsIntervention
 from unstall.child.seams import built_in
+from unstall.diagnose import page_faults
 from unstall.model.function_shares import DATA, FunctionShares
 from unstall.records.measurements import Measurement
-from unstall.records.report import LineTime, ProcessRole, Report
+from unstall.records.report import Finding, LineTime, ProcessRole, Report
 from unstall.records.vocabulary import Tick, seam_of
 from unstall.simplify import registry, thresholds
 from unstall.simplify.experiment import Experiment, ExperimentResult
 
-SETTINGS = ("workers", "prefetch", "threads", "ranks")
+SETTINGS = ("workers", "prefetch", "threads", "ranks", "keep-memory")
 """What :func:`setting` can change."""
+_THE_REMEDY = {"threads": "threads", "keep-memory": "page-faults"}
+"""Settings that are the remedy of a cause."""
+_A_REMEDY = {"threads": "compute-bound", "keep-memory": "compute-bound", "workers": "input-bound"}
+"""Settings that are one remedy of a pattern, beside others."""
 _LOADER_ARGUMENTS = {"workers": "num_workers", "prefetch": "prefetch_factor"}
 _CALLS_OF_A_STEP = {
     "optimizer": (Tick.OPTIMIZER, Tick.BACKWARD, Tick.DATA),
@@ -47,17 +53,28 @@ class ReplaceableFunction:
 def experiments(report: Report, measurement: Measurement) -> list[Experiment]:
     """All experiments that this program gives cause for, each name once."""
     functions = [*suspects(report, measurement)]
+    settings = [*thread_settings(measurement), *memory_settings(measurement), *loader_settings(measurement)]
     planned = [stub(function) for function in functions[:1]]
+    planned += [one for one in settings if is_the_remedy(one, report.verdict)]
     planned += data_experiments(measurement)
     planned += [stub(function) for function in functions[1:]]
     planned += [free(kind) for kind in worthwhile(report, measurement)]
     planned += delays(report, measurement, functions)
-    planned += thread_settings(measurement)
-    planned += loader_settings(measurement)
+    planned += settings
     if len(measurement.ranks) > 1:
         planned.append(setting("ranks", 1))
         planned += rank_delays(report, measurement)
     return list({experiment.name: experiment for experiment in planned}.values())
+
+
+def is_the_remedy(experiment: Experiment, finding: Finding) -> bool:
+    """Whether the experiment does what is to be done about a finding's cause."""
+    return finding.cause is not None and _THE_REMEDY.get(experiment.intervention) == finding.cause
+
+
+def is_a_remedy(experiment: Experiment, finding: Finding) -> bool:
+    """Whether what the experiment does may help, beside what else there is to do about a finding."""
+    return is_the_remedy(experiment, finding) or _A_REMEDY.get(experiment.intervention) == finding.pattern
 
 
 def stub(function: ReplaceableFunction) -> Experiment:
@@ -159,8 +176,15 @@ def thread_settings(measurement: Measurement) -> Iterator[Experiment]:
     threads, cores = measurement.model.threads, int(measurement.cores)
     if threads > 1:
         yield setting("threads", 1)
-    elif threads and cores > 1:
+    if 0 < threads < cores:
         yield setting("threads", cores)
+
+
+def memory_settings(measurement: Measurement) -> Iterator[Experiment]:
+    """Freed memory kept, where the kernel takes part of the step to give it anew and there is room for it."""
+    faulting = page_faults.share(measurement) >= thresholds.MIN_SHARE
+    if faulting and page_faults.has_room(measurement) and allocator.can_keep():
+        yield setting("keep-memory", 1)
 
 
 def loader_settings(measurement: Measurement) -> Iterator[Experiment]:
@@ -185,6 +209,8 @@ def setting(name: str, value: int) -> Experiment:
         return Experiment(title, name, arm=(ThreadsIntervention.specification(threads=value),))
     if name == "ranks":
         return Experiment("one rank alone", name, settings={"ranks": value})
+    if name == "keep-memory":
+        return Experiment("keeping freed memory", name, settings={"keep_freed_memory": True})
     settings = {"loader": {_LOADER_ARGUMENTS[name]: value}}
     if name == "prefetch":
         return Experiment(f"prefetch_factor {value}", name, settings=settings)

@@ -33,7 +33,7 @@ def pipeline_of(measured: LoopMeasurement | None) -> model.Pipeline | None:
 def speedup(pipeline: model.Pipeline | None, experiment: Experiment) -> PredictedSpeedup | None:
     """What an experiment is to bring; None without a model, and where it has no word for what is changed."""
     settings = experiment.settings or {}
-    if pipeline is None or experiment.placebo or "ranks" in settings:
+    if pipeline is None or experiment.placebo or settings.keys() - {"loader"}:
         return None
     try:
         base = model.predict(pipeline, _changes(experiment.base))

@@ -13,11 +13,13 @@ from unstall.diagnose.patterns import all_patterns
 from unstall.diagnose.patterns.base import Pattern
 from unstall.records.report import Culprit, Finding, Hotspot, Report
 from unstall.records.vocabulary import UNEXPLAINED, Confidence, PatternName
-from unstall.simplify import registry, thresholds
+from unstall.simplify import plan, registry, thresholds
 from unstall.simplify.experiment import ExperimentResult
 from unstall.statistics import Ratio
 
 _HOST = "host-bound"
+_SAID_WITH = frozenset({CachedIntervention.name, "workers", "threads"})
+"""Experiments whose names are things that the program has, not what is done to it."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ def restate(
     best = max(measured.values(), key=lambda result: _ratio(result).value, default=None)
     if best is not None and _ratio(best).low > thresholds.WORTH:
         findings = _take_over(report, findings, best, split, disagreements)
-    first, *others = _order(findings)
+    first, *others = _order([_with_remedy(finding, results) for finding in findings])
     if split is not None and first.pattern == CachedIntervention.proves:
         first = msgspec.structs.replace(first, evidence=[*first.evidence, str(split)])
     return [_worded(finding, report) for finding in (first, *others)], disagreements
@@ -97,6 +99,23 @@ def _with_measurement(
         evidence=[_sentence(result), *finding.evidence],
     )
     return claims.measured(measured_finding, ratio.value, ratio.low, ratio.high)
+
+
+def _with_remedy(finding: Finding, results: list[ExperimentResult]) -> Finding:
+    """A finding with the gain measured, if its remedy is a setting that was tried.
+
+    Where it is one remedy of several, it must surely gain more than is surely expected of the other.
+    """
+    measured = [result for result in results if result.state == "measured"]
+    tried = [result for result in measured if plan.is_a_remedy(result.experiment, finding)]
+    best = max(tried, key=lambda result: _ratio(result).value, default=None)
+    if best is None:
+        return finding
+    ratio, expected = _ratio(best), finding.expected_gain
+    if not plan.is_the_remedy(best.experiment, finding) and ratio.low <= (expected.low if expected else 1.0):
+        return finding
+    tried_one = msgspec.structs.replace(finding, evidence=[_sentence(best), *finding.evidence])
+    return claims.tried(tried_one, best.experiment.name, ratio.value, ratio.low, ratio.high)
 
 
 def _take_over(
@@ -195,7 +214,7 @@ def _culprit(spot: Hotspot) -> Culprit:
 def _sentence(result: ExperimentResult) -> str:
     """What an experiment found."""
     ratio, name = _ratio(result), result.experiment.name
-    condition = f"with {name}" if result.experiment.intervention == CachedIntervention.name else name
+    condition = f"with {name}" if result.experiment.intervention in _SAID_WITH else name
     return (
         f"by experiment: {condition} the program is {ratio.value:.2f}× as fast "
         f"(95 % interval {ratio.low:.2f} to {ratio.high:.2f}, {ratio.blocks} blocks)"

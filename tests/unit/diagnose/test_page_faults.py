@@ -7,7 +7,7 @@ import pytest
 from factory import measurement
 from hypothesis import given
 from hypothesis import strategies as st
-from patterncase import host_findings, match
+from patterncase import host_findings, match, module
 
 from unstall.diagnose import page_faults
 from unstall.records.model import ModelMeasurement
@@ -65,7 +65,24 @@ def test_what_is_worse_about_the_model_is_blamed_first():
 
 def test_a_rate_that_is_poor_for_its_page_faults_alone_is_no_layers_fault():
     slow = msgspec.structs.replace(GOOD, flops=1.6e9)  # 16 % of the peak; 27 % of it in the time that is left
-    assert [host_findings(measurement(PHASES, model=slow, **faulting))[0].cause for faulting in ({}, FAULTING)] == [
-        "model",
-        "page-faults",
-    ]
+    assert [cause_of(slow, faulting) for faulting in ({}, FAULTING)] == ["model", "page-faults"]
+
+
+def test_page_faults_that_are_worth_a_line_come_before_a_rate_that_is_poor_without_them_too():
+    slow = msgspec.structs.replace(GOOD, flops=2e8)
+    few = {**FAULTING, "main_kernel_s": 0.012}
+    assert [cause_of(slow, faulting) for faulting in (FAULTING, few)] == ["page-faults", "model"]
+
+
+@pytest.mark.parametrize(("share", "cause"), [(0.95, "model"), (0.7, "page-faults")])
+def test_a_layer_out_of_proportion_comes_first_where_it_takes_twice_as_much(share, cause):
+    rest = [module(f"part{n}", "Norm", (1 - share) / 9) for n in range(9)]
+    assert (
+        cause_of(GOOD, {**FAULTING, "modules": [module("packed", "Packed", share, file="/program/q.py"), *rest]})
+        == cause
+    )
+
+
+def cause_of(model, facts):
+    """The cause that leads."""
+    return host_findings(measurement(PHASES, model=model, **facts))[0].cause

@@ -219,6 +219,9 @@ def test_a_line_is_in_a_loop_of_its_own_function(tmp_path):
     marks = ("module", "inner", "before", "comprehension")
     looping = [mark for mark in marks if source.in_loop(code.file, code.line(f"# {mark}"))]
     assert looping == ["module", "comprehension"]
+    without = [code.line("# inner")]
+    assert not source.in_loop(code.file, code.line("# module"), without)
+    assert source.in_loop(code.file, code.line("# comprehension"), without)
     assert not source.in_loop(str(tmp_path / "none.py"), 1)
 
 

@@ -38,6 +38,7 @@ def test_one_rank_alone_may_be_slowed():
         (([], ["validation=+20%"], []), "can be slowed"),
         (([], [], ["batch=4"]), "NAME one of"),
         (([], [], ["ranks=2"]), "ranks can only be 1"),
+        (([], [], ["keep-memory=2"]), "ranks can only be 1, keep-memory too"),
         (([], [], ["threads=0"]), "at least 1"),
     ],
 )

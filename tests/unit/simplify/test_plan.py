@@ -6,7 +6,7 @@ from simplify_builders import make_finding, make_measurement, make_report, make_
 
 from unstall.model.function_shares import FunctionShares
 from unstall.records.communication import Communication, RankCommunication
-from unstall.records.measurements import LoaderMeasurement, RankMeasurement, SeamSite
+from unstall.records.measurements import LoaderMeasurement, MemoryMeasurement, RankMeasurement, SeamSite
 from unstall.records.report import Hotspot
 from unstall.simplify import plan, registry
 
@@ -135,6 +135,36 @@ def test_a_setting_of_the_loader_is_for_the_main_one():
     assert experiment.settings == {"loader": {"num_workers": 4, "from": 2}}
     assert plan.for_loader(plan.setting("ranks", 1), 2).settings == {"ranks": 1}
     assert plan.setting("threads", 1).settings is None
+
+
+@pytest.mark.parametrize(("threads", "tried"), [(1, {4}), (2, {1, 4}), (4, {1}), (0, set())])
+def test_one_thread_is_tried_and_all_the_cores(threads, tried):
+    found = [*plan.thread_settings(make_measurement(threads=threads))]
+    assert {experiment.arm[0]["threads"] for experiment in found} == tried
+
+
+FAULTING = {"page_faults": 1e5, "main_kernel_s": 0.02}
+
+
+@pytest.mark.parametrize(
+    ("facts", "gib", "tried"),
+    [(FAULTING, 1, True), (FAULTING, 3, False), ({"page_faults": 1e5, "main_kernel_s": 0.002}, 1, False)],
+    ids=["a fifth of the step", "no room", "little"],
+)
+def test_freed_memory_is_kept_where_the_kernel_takes_part_of_the_step(facts, gib, tried):
+    memory = MemoryMeasurement(rss_peak=gib << 30, available=8 << 30)
+    report = make_report(make_finding(function="Log.write"), phases={"forward": 0.9})
+    planned = plan.experiments(report, changed(make_measurement(), memory=memory, **facts))
+    assert ("keeping freed memory" in names(planned)) is tried
+
+
+@pytest.mark.parametrize(
+    ("cause", "remedy"), [("threads", "4 threads inside operators"), ("model", "without backward")]
+)
+def test_the_remedy_of_the_verdicts_cause_is_tried_first(cause, remedy):
+    finding = changed(make_finding("compute-bound"), cause=cause)
+    report = make_report(finding, phases={"forward": 0.3, "backward": 0.7})
+    assert names(plan.experiments(report, make_measurement(threads=1)))[0] == remedy
 
 
 def test_ranks_are_tried_alone_where_there_are_several():

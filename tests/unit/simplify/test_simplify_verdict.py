@@ -2,11 +2,11 @@
 
 import pytest
 from changes import changed
-from simplify_builders import make_finding, make_report, result_of
+from simplify_builders import make_finding, make_report, make_result, result_of
 
 from unstall.records.report import Hotspot
-from unstall.records.speedup import Speedup
-from unstall.simplify import simplify_verdict
+from unstall.records.speedup import ExpectedGain, Speedup
+from unstall.simplify import plan, simplify_verdict
 from unstall.simplify.simplify_verdict import WaitingSplit
 
 
@@ -97,6 +97,63 @@ def test_the_ceiling_is_measured_with_its_interval_and_the_gain_follows_it():
 def test_a_verdict_that_takes_over_has_a_measured_ceiling():
     findings, _ = restate(make_report(make_finding("healthy", 1.0)), result_of("env", 3.0))
     assert findings[0].ceiling.value == pytest.approx(3.0) and findings[0].ceiling.known_by == "measured"
+
+
+def tried(setting, ratio, **more):
+    """The result of an experiment with a setting, as the plan makes it."""
+    return make_result(plan.setting(*setting), ratio, **more)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "cause", "setting", "remedy"),
+    [
+        ("compute-bound", "threads", ("threads", 4), "4 threads inside operators"),
+        ("compute-bound", "page-faults", ("keep-memory", 1), "keeping freed memory"),
+        ("input-bound", "transform", ("workers", 4), "4 workers"),
+    ],
+)
+def test_the_gain_of_a_setting_that_is_the_remedy_is_measured(pattern, cause, setting, remedy):
+    finding = changed(make_finding(pattern, 2.0), cause=cause)
+    (first,), _ = restate(make_report(finding), tried(setting, 1.6))
+    gain = first.expected_gain
+    assert (gain.remedy, gain.known_by) == (remedy, "measured")
+    assert gain.low < gain.value == pytest.approx(1.6) and gain.high < 1.7
+    assert f"{remedy} the program is 1.60× as fast" in first.evidence[0]
+
+
+def test_the_best_setting_is_the_remedy():
+    finding = changed(make_finding("input-bound", 3.0), cause="transform")
+    (first,), _ = restate(make_report(finding), *(tried(("workers", n), 1 + n / 10) for n in (1, 4, 2)))
+    assert first.expected_gain.remedy == "4 workers"
+
+
+def test_a_remedy_that_is_expected_to_bring_more_stays():
+    gain = ExpectedGain(remedy="a cheaper transform", value=5, low=2, high=9, confidence="low", known_by="estimated")
+    finding = changed(make_finding("input-bound", 9.0), cause="transform", expected_gain=gain)
+    (first,), _ = restate(make_report(finding), tried(("workers", 2), 1.2))
+    assert (first.expected_gain, first.evidence) == (gain, finding.evidence)
+
+
+def test_a_remedy_that_surely_gains_more_than_is_surely_expected_of_another_is_named():
+    gain = ExpectedGain(remedy="a fused operator", value=9, low=1.1, high=60, confidence="low", known_by="estimated")
+    finding = changed(make_finding("compute-bound", 60.0), cause="model", expected_gain=gain)
+    (first,), _ = restate(make_report(finding), tried(("keep-memory", 1), 2.8), tried(("threads", 1), 0.6))
+    assert (first.expected_gain.remedy, first.expected_gain.known_by) == ("keeping freed memory", "measured")
+    assert first.evidence[0].startswith("by experiment: keeping freed memory the program is 2.80× as fast")
+
+
+def test_a_remedy_that_brought_nothing_is_expected_to_bring_nothing():
+    gain = ExpectedGain(remedy="all cores for torch", value=2, low=1, high=3, confidence="low", known_by="estimated")
+    finding = changed(make_finding("compute-bound", 2.0), cause="threads", expected_gain=gain)
+    (first,), _ = restate(make_report(finding), tried(("threads", 4), 0.9))
+    assert first.expected_gain.value == first.expected_gain.low == 1.0
+
+
+@pytest.mark.parametrize(("setting", "noise"), [(("prefetch", 4), 0.01), (("ranks", 1), 0.01), (("threads", 4), 0.8)])
+def test_other_settings_and_noise_tell_nothing_of_a_remedy(setting, noise):
+    finding = changed(make_finding("compute-bound", 2.0), cause="threads")
+    (first,), _ = restate(make_report(finding), tried(setting, 1.5, noise=noise))
+    assert first.expected_gain is None
 
 
 def test_a_measurement_inside_the_stated_interval_is_no_disagreement():

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unstall.child import device, recording
+from unstall.child import allocator, device, recording
 from unstall.child.experiments import limits, loading
 from unstall.child.experiments.interventions.base import Intervention, Specification, key_of, load
 from unstall.child.experiments.switchboard import Switchboard
@@ -110,4 +110,8 @@ def install(child: Child) -> Targets:
     engine.in_main = "--multiprocessing-fork" not in sys.orig_argv
     child.on_control = engine.on_control
     child.on_fork = engine.after_fork
-    return loading.targets(engine, child.options.get("settings", {}))
+    settings = child.options.get("settings", {})
+    targets = loading.targets(engine, settings)
+    if settings.get("keep_freed_memory"):
+        targets["torch"] = [lambda module: allocator.keep_freed()]
+    return targets

@@ -12,7 +12,7 @@ import gc
 import inspect
 from typing import Any
 
-from unstall.child import trial
+from unstall.child import allocator, trial
 
 
 def targets(settings: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
@@ -29,7 +29,7 @@ def targets(settings: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
     if settings.get("flush_subnormals"):
         hooks.append(("torch", lambda module: module.set_flush_denormal(True)))
     if settings.get("keep_freed_memory"):
-        hooks.append(("torch", lambda module: _keep_freed_memory()))
+        hooks.append(("torch", lambda module: allocator.keep_freed()))
     return hooks
 
 
@@ -69,14 +69,6 @@ def _preset(cls: Any, keywords: dict[str, Any]) -> None:
         original(self, *args, **{**keywords, **kwargs})
 
     cls.__init__ = __init__
-
-
-def _keep_freed_memory() -> None:
-    import ctypes  # torch has imported it already
-
-    libc = ctypes.CDLL(None)
-    libc.mallopt(-4, 0)  # M_MMAP_MAX: large blocks from the heap as well
-    libc.mallopt(-1, -1)  # M_TRIM_THRESHOLD: its end stays
 
 
 def _freeze(module: Any) -> None:

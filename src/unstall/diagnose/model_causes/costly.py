@@ -14,11 +14,13 @@ from unstall.diagnose.patterns.base import BY_REWRITING, UsualRemedy
 from unstall.diagnose.placing import count
 from unstall.diagnose.thresholds import (
     DEAR_OPTIMIZER,
+    FAULTS_FIRST,
     IDLE_TEAM,
     MOSTLY_COUNTED,
     POOR_RATE,
     QUIET,
     SPARE_CORE,
+    WORTH,
 )
 from unstall.records.model import ModuleMeasurement
 from unstall.records.report import Culprit
@@ -111,7 +113,19 @@ class IdleCores(ModelCause):
 
 
 class _Disproportion(ModelCause):
-    """A module out of all proportion."""
+    """A module out of all proportion.
+
+    Where the memory that it computes in costs nearly as much, that is cured by a line and comes first.
+    """
+
+    def is_found(self, host: HostFeatures, suspects: Suspects) -> bool:
+        if not self.fits(host, suspects):
+            return False
+        return page_faults.share(host.measurement) * host.step_s < FAULTS_FIRST * self.waste_s(host, suspects)
+
+    def fits(self, host: HostFeatures, suspects: Suspects) -> bool:
+        """Whether the module, or the model, is of this kind."""
+        raise NotImplementedError
 
     def waste_s(self, host: HostFeatures, suspects: Suspects) -> float:
         return _module_s(host, suspects)
@@ -127,7 +141,7 @@ class Kernel(_Disproportion):
     by_hand = "look for a cheaper operator or shape; for convolutions, try memory_format=torch.channels_last"
     usual_remedy = UsualRemedy("a cheaper kernel", Range(0.0, 0.3, 0.8, BY_REWRITING))
 
-    def is_found(self, host: HostFeatures, suspects: Suspects) -> bool:
+    def fits(self, host: HostFeatures, suspects: Suspects) -> bool:
         return _convolves(suspects.module)
 
     def advice(self, suspects: Suspects) -> str:
@@ -140,15 +154,16 @@ class Layer(_Disproportion):
     name = "model"
     by_hand = "write it with fewer operators, or with one of the library's that does it all"
 
-    def is_found(self, host: HostFeatures, suspects: Suspects) -> bool:
+    def fits(self, host: HostFeatures, suspects: Suspects) -> bool:
         if suspects.module is not None:
             return True
         measured, efficiency = host.measurement, host.efficiency
         coverage = measured.model.flops_coverage or 0.0
         undisturbed = measured.other_cores < QUIET * measured.cores  # else the rate tells of the neighbours
-        if efficiency is None or coverage <= MOSTLY_COUNTED or not undisturbed:
+        faulting = page_faults.share(measured)
+        if efficiency is None or coverage <= MOSTLY_COUNTED or not undisturbed or faulting >= 1 - 1 / WORTH:
             return False
-        return efficiency < POOR_RATE * (1 - page_faults.share(measured))  # what these take is no matter of the layers
+        return efficiency < POOR_RATE * (1 - faulting)  # what these take is no matter of the layers
 
     def waste_s(self, host: HostFeatures, suspects: Suspects) -> float:
         if suspects.module is not None:

@@ -27,7 +27,7 @@ from unstall.diagnose.thresholds import (
     WORTH,
     WORTH_A_LINE,
 )
-from unstall.records.report import Finding, NextStep
+from unstall.records.report import Culprit, Finding, NextStep
 from unstall.records.run import Utilization
 from unstall.records.vocabulary import MODEL_PHASES
 from unstall.text.units import factor, flops, percent
@@ -81,7 +81,7 @@ class ComputeBound(Pattern):
         faulting = page_faults.evidence(host.measurement)
         advice = [cause.advice(suspects), *([page_faults.ADVICE] if faulting else [])]
         sure, culprit = cause.sure or suspects.module, cause.culprit(host, suspects)
-        item_by_item = culprit is not None and source.in_loop(culprit.file, culprit.line)
+        item_by_item = culprit is not None and _is_in_loop(culprit, host)
         finding = self.finding(
             cause=cause.name,
             culprit=culprit,
@@ -162,6 +162,11 @@ class ComputeBound(Pattern):
     def sentence(self, finding: Finding, use: Utilization) -> str:
         """Names the part of the model that is blamed."""
         return f"{part(finding)} is {_cause(finding).doing}{at(finding.culprit, ', above all in ')}"
+
+
+def _is_in_loop(culprit: Culprit, host: HostFeatures) -> bool:
+    """Whether a step takes the line several times; the training loop itself goes around it once a step."""
+    return source.in_loop(culprit.file, culprit.line, without=host.step_lines(culprit.file))
 
 
 def _cause(finding: Finding) -> type[ModelCause]:

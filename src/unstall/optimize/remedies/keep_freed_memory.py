@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
-
+from unstall.child import allocator
 from unstall.diagnose import page_faults
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.proposal import Proposal, speedup_without
@@ -11,7 +10,7 @@ from unstall.optimize.remedies.base import Remedy, in_source
 from unstall.optimize.source.errors import NotApplicable
 from unstall.optimize.source.files import Sources
 from unstall.optimize.source.toplevel import with_import, with_statement_after_imports
-from unstall.optimize.thresholds import KEPT_MEMORY_SAVES, KEPT_MEMORY_TAKES, LEAST_FAULTING
+from unstall.optimize.thresholds import KEPT_MEMORY_SAVES, LEAST_FAULTING
 from unstall.text.units import percent
 
 _LINES = (
@@ -31,12 +30,12 @@ class KeepFreedMemory(Remedy):
     exactness = "exact"
 
     def propose(self, context: RemedyContext) -> list[Proposal]:
-        share, memory = page_faults.share(context.measurement), context.measurement.memory
+        share = page_faults.share(context.measurement)
         if share < LEAST_FAULTING:
             raise NotApplicable(f"page faults take {percent(share)} of the step")
-        if not hasattr(ctypes.CDLL(None), "mallopt"):
+        if not allocator.can_keep():
             raise NotApplicable("the C library has no mallopt")
-        if memory.rss_peak is None or memory.rss_peak * KEPT_MEMORY_TAKES > memory.available:
+        if not page_faults.has_room(context.measurement):
             raise NotApplicable("there is not enough memory to keep what is freed")
         sources, place = in_source(lambda: _after_imports(context), "when torch is imported, at run time")
         return [

@@ -277,3 +277,24 @@ def test_pages_that_the_kernel_gives_anew_are_told_with_what_keeps_them(pages, s
     assert any(line == "page faults take 40 % of a step, 40 ms: the kernel gives it 30,000 pages of memory anew" for line in
                finding.evidence) == said  # fmt: skip
     assert any("mallopt" in line for line in finding.advice) == said
+
+
+@pytest.mark.parametrize("batch_is_gone_through", [False, True])
+def test_the_training_loop_itself_is_no_loop_that_one_operator_could_stand_for(tmp_path, batch_is_gone_through):
+    each = "for part in batch" if batch_is_gone_through else "if batch"
+    code = Source(
+        tmp_path / "train.py",
+        f"""
+        for batch in batches:
+            {each}:
+                out = model(batch)  # model
+            loss.backward()  # backward
+            optimizer.step()  # optimizer
+        """,
+    )
+    sites = [code.site(f"~{seam}", "<module>", f"# {seam}") for seam in ("backward", "optimizer")]
+    sites.append(code.site("~forward", "<module>", "# model"))
+    poor = ModelMeasurement(threads=4, flops=1e8, peak_flops=1e11, flops_coverage=1.0)
+    finding = match("compute-bound", {"forward": 0.05, "backward": 0.05}, model=poor, sites=sites)
+    assert finding.culprit.line == code.line("# model")
+    assert any("stands in a loop" in line for line in finding.advice) is batch_is_gone_through

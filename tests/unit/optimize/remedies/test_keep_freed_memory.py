@@ -75,7 +75,7 @@ def faults_of(code):
 
 def test_what_is_freed_is_not_asked_for_again():
     written = "import ctypes\n" + "\n".join(keep_freed_memory._LINES)
-    at_run_time = "from unstall.child.trial.settings import _keep_freed_memory\n_keep_freed_memory()"
+    at_run_time = "from unstall.child import allocator\nassert allocator.can_keep()\nallocator.keep_freed()"
     plain = faults_of(STEPS)
     assert plain > 100  # sixteen thousand a block, or 32 where the kernel gives huge ones
     for kept in (written, at_run_time):
