@@ -139,10 +139,18 @@ def thin(points: list[Point]) -> list[Point]:
 
 
 def growth(points: Sequence[ResourcePoint], pids: Collection[int], t0: float, t1: float, counter: str) -> float:
-    """How much a counter of the processes ``pids`` grew from ``t0`` to ``t1``, by interpolation, summed over them."""
+    """How much a counter of the processes ``pids`` grew from ``t0`` to ``t1``, by interpolation, summed over them.
+
+    One that was not there at the first look has begun since the look before it was seen, with nothing.
+    """
     series: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)
+    before = now = None
     for point in points:
+        if point.t != now:
+            before, now = now, point.t
         if point.pid in pids:
+            if before is not None and point.pid not in series:
+                series[point.pid].append((before, 0.0))
             series[point.pid].append((point.t, getattr(point, counter)))
     return sum(max(0.0, _at(values, t1) - _at(values, t0)) for values in series.values())
 

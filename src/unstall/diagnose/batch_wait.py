@@ -12,6 +12,7 @@ from unstall.diagnose.placing import Placed, count
 from unstall.diagnose.source import calls_at
 from unstall.diagnose.thresholds import (
     BLOCKED,
+    DELAYING_CPU,
     FULL_CORES,
     LEADS,
     LOADER_CPU,
@@ -48,9 +49,11 @@ def batch_wait(host: HostFeatures, loader: LoaderMeasurement) -> BatchWait:
     # Of its own making: pools of two libraries (NumPy's and torch's), or workers, take the cores from each other.
     busy_cores = host.used_cores + measured.other_cores
     delayed = busy_cores > 0 and host.used_cores / busy_cores * measured.team_delay_s >= TEAM_DELAYED * step
-    hold_cores = bool(loader.workers and measured.worker_cpu_s >= LOADER_CPU * cpu_s > 0)
+    of_workers = measured.worker_cpu_s / cpu_s if loader.workers and cpu_s else 0.0
     loads_itself = not loader.workers and wait_s >= LEADS * step  # else no loader's threads are there to collide with
-    contended = (hold_cores and host.demand >= FULL_CORES) or (delayed and (hold_cores or loads_itself))
+    contended = (of_workers >= LOADER_CPU and host.demand >= FULL_CORES) or (
+        delayed and (of_workers >= DELAYING_CPU or loads_itself)
+    )
     if not contended:
         return BatchWait(wait_s, body_s, body_s, contended)
     # k runnable threads share C cores: each runs at the rate C/k (processor sharing).

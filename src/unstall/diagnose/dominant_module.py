@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from unstall.child.user_files import is_program_file
 from unstall.diagnose.features import HostFeatures
-from unstall.diagnose.health import RECURRENT
+from unstall.diagnose.layer_types import RECURRENT
 from unstall.diagnose.thresholds import (
     DOMINANT,
     DOMINANT_ALONE,

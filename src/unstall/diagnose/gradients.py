@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from unstall.diagnose.features import HostFeatures
+from unstall.diagnose.layer_types import RECURRENT, is_mostly
 from unstall.diagnose.thresholds import COSTLY_GRADIENT, GRADIENT_RATIO
 from unstall.records.model import OperatorLine
 from unstall.records.observations import Frame
-from unstall.records.vocabulary import BACKWARD
+from unstall.records.vocabulary import BACKWARD, FORWARD
 from unstall.text.units import factor, percent
 
+_PARTS = r"(Slice|Select|AsStrided|Diagonal|Unfold)"
+"""Nodes of operators that take a part of a tensor."""
 _ADVICE = (
     (
-        r"(Slice|Select|AsStrided|Diagonal|Unfold)",
+        _PARTS,
         "take the parts of a tensor at once, before the loop: `unbind`, `split` or `chunk`. The gradient of each slice "
         "fills a tensor of the whole, and these are added up",
     ),
@@ -31,6 +35,12 @@ _ADVICE = (
     ),
 )
 """By the beginning of a node's name."""
+_OF_A_LAYER = (
+    "torch computes this layer one step after the other here, and the gradient of each step fills a tensor of all: its "
+    "time grows with the square of the length. Shorter sequences, batches of rows of like length, truncated "
+    "backpropagation"
+)
+"""Of a recurrent layer of torch's: nobody but torch can take its parts at once."""
 _ELSE = "look for an operator with a cheaper gradient, and `detach()` what nothing learns from"
 
 
@@ -45,6 +55,8 @@ class CostlyGradient:
     """Of the step."""
     ratio: float
     """Of the time of its operators in forward."""
+    in_layer: bool = False
+    """It is the gradient of a recurrent layer's own steps."""
 
     @property
     def sentence(self) -> str:
@@ -57,6 +69,8 @@ class CostlyGradient:
     @property
     def advice(self) -> str:
         """What makes such a gradient cheaper."""
+        if self.in_layer:
+            return _OF_A_LAYER
         return next((advice for node, advice in _ADVICE if re.match(node, self.node)), _ELSE)
 
 
@@ -72,7 +86,17 @@ def costly_gradient(host: HostFeatures) -> CostlyGradient | None:
     share = host.share(BACKWARD.name) * engine * sum(share for _, share in alike)
     forward_s, backward_s = (sum(getattr(line, name) for line, _ in alike) for name in ("forward_s", "backward_s"))
     ratio = engine * backward_s / max(forward_s, 1e-9)
+    # The early steps' timers slow the small operators of forward most; the phases are of other steps.
+    ratio = max(ratio, share * host.step_s / max(_forward_s(host, [line for line, _ in alike]), 1e-9))
     if share < COSTLY_GRADIENT or ratio < GRADIENT_RATIO:
         return None
     costliest, _ = max(alike, key=lambda pair: pair[1])
-    return CostlyGradient(costliest.frames[-1], costliest.node, share, ratio)
+    in_layer = re.match(_PARTS, costliest.node) is not None and is_mostly(host, RECURRENT)
+    return CostlyGradient(costliest.frames[-1], costliest.node, share, ratio, in_layer)
+
+
+def _forward_s(host: HostFeatures, lines: Sequence[OperatorLine]) -> float:
+    """Seconds a step that the operators of these lines take in forward, by their part of all that was timed."""
+    total_s = sum(line.forward_s for line in host.measurement.operators)
+    part = sum(line.forward_s for line in lines) / total_s if total_s else 0.0
+    return host.phase_s(FORWARD.name) * part

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
-from unstall.diagnose import page_faults
+from unstall.child.seams import modules
+from unstall.child.user_files import is_program_file
+from unstall.diagnose import page_faults, source
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.gradients import costly_gradient
+from unstall.diagnose.layer_types import CONVOLUTIONS, RECURRENT, is_mostly
 from unstall.diagnose.thresholds import (
     ACCOUNTED,
     BATCHED,
@@ -31,9 +34,7 @@ from unstall.diagnose.thresholds import (
 from unstall.records.vocabulary import BACKWARD, FORWARD, MODEL_PHASES, OTHER, TRAINING, PhaseName
 from unstall.text.units import percent
 
-RECURRENT = ("GRU", "LSTM", "RNN")
-"""Types of layers whose steps wait for each other."""
-CONVOLUTIONS = tuple(f"Conv{kind}{dims}d" for kind in ("", "Transpose") for dims in (1, 2, 3))
+_PACKS = "pack_padded_sequence"
 
 
 def objections(host: HostFeatures) -> list[str]:
@@ -130,8 +131,19 @@ def recomputed(host: HostFeatures) -> str:
 
 
 def computes_on_padding(host: HostFeatures) -> bool:
-    """Whether a good part of the step computes on the padding of sequences."""
-    return host.measurement.model.padding * host.share(FORWARD.name, BACKWARD.name) >= PADDING
+    """Whether a good part of the step computes on the padding of sequences.
+
+    A program that packs its sequences computes on next to none of it.
+    """
+    share = host.measurement.model.padding * host.share(FORWARD.name, BACKWARD.name)
+    return share >= PADDING and not any(source.lines_calling(file, _PACKS) for file in _model_files(host))
+
+
+def _model_files(host: HostFeatures) -> set[str]:
+    """Files of the program that the model is called from, or written in."""
+    files = {host.measurement.model.file, *(module.file for module in host.measurement.modules)}
+    files |= {site.file for site in host.sites(modules.FORWARD)}
+    return {file for file in files if is_program_file(file)}
 
 
 def multiplies_zeros(host: HostFeatures) -> bool:
@@ -166,21 +178,9 @@ def largest_phase(host: HostFeatures, besides: tuple[PhaseName, ...] = ()) -> Ph
     return max(names, key=host.phase_s, default=OTHER.name)
 
 
-def is_recurrent(host: HostFeatures) -> bool:
-    """Whether most of the modules' own time is in recurrent layers."""
-    return _is_mostly(host, RECURRENT)
-
-
-def _is_mostly(host: HostFeatures, types: Collection[str]) -> bool:
-    """Whether most of the modules' own time is in layers of these types."""
-    total = sum(module.self_s for module in host.measurement.modules)
-    of_types = sum(module.self_s for module in host.measurement.modules if module.type in types)
-    return of_types > MOST * total > 0
-
-
 def usual_rate(host: HostFeatures) -> float:
     """The share of the machine's peak that layers like the model's reach, at the least."""
-    return float(RECURRENT_RATE if is_recurrent(host) else GOOD_RATE)
+    return float(RECURRENT_RATE if is_mostly(host, RECURRENT) else GOOD_RATE)
 
 
 def _slow_arithmetic(host: HostFeatures) -> list[str]:
@@ -193,7 +193,7 @@ def _slow_arithmetic(host: HostFeatures) -> list[str]:
         return ["how fast the model computes, compared with this machine's peak, is not known"]
     least = usual_rate(host)
     # Convolutions of few channels write as long as they compute: what that takes is well spent, too.
-    writing = min(rate, host.writing_share) if _is_mostly(host, CONVOLUTIONS) else 0.0
+    writing = min(rate, host.writing_share) if is_mostly(host, CONVOLUTIONS) else 0.0
     if rate + writing >= least:
         return []
     return [

@@ -76,7 +76,7 @@ class Placer:
         seam = seam or self._compiled(program)
         phase = self._phase(seam, sample.frames, program)
         in_seam = seam == phase
-        if seam in (FORWARD.name, DATA_WAIT.name) and self.validates and self.positions.is_elsewhere(program):
+        if seam in (FORWARD.name, DATA_WAIT.name) and self.validates and self.positions.is_elsewhere(program, seam):
             phase = VALIDATION.name
         return Placed(sample, phase, program, in_seam)
 

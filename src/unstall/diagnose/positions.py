@@ -15,7 +15,7 @@ from unstall.diagnose import dataflow, source, vocabulary
 from unstall.diagnose.program_frames import ProgramFrames, called_by_program, short
 from unstall.records.measurements import SeamSite
 from unstall.records.observations import Frame
-from unstall.records.vocabulary import CALLBACK, DATA_WAIT, OTHER, PhaseName, Plugins, Tick, seam_of
+from unstall.records.vocabulary import CALLBACK, DATA_WAIT, FORWARD, OTHER, PhaseName, Plugins, Tick, seam_of
 
 BEFORE_MODEL: PhaseName = "before"
 BEFORE_BACKWARD: PhaseName = "between"
@@ -33,7 +33,8 @@ class Positions:
 
     def __init__(self, sites: Iterable[SeamSite], plugins: Plugins):
         self.paths: dict[str, list[_CallPath]] = defaultdict(list)
-        self.training: list[_CallPath] = []
+        self.training: dict[PhaseName, list[_CallPath]] = {FORWARD.name: [], DATA_WAIT.name: []}
+        """By which training calls the model, and gets its batches."""
         sites = [_of_model(site, plugins) for site in sites]
         trains = any(site.grad for site in sites if site.seam == modules.FORWARD.event)
         self.has_loader = any(site.grad or not trains for site in sites if site.seam == loader.NEXT.event)
@@ -41,8 +42,10 @@ class Positions:
         for site in sites:
             path = [*reversed(site.callers), (site.file, site.function, site.line)]
             self.paths[site.seam].append(path)
-            if site.grad and site.seam in (modules.FORWARD.event, loader.NEXT.event):
-                self.training.append(path)
+            if site.grad and site.seam == modules.FORWARD.event:
+                self.training[FORWARD.name].append(path)
+            elif site.grad and site.seam == loader.NEXT.event:
+                self.training[DATA_WAIT.name].append(path)
 
     def relation(self, program: ProgramFrames, seam: str) -> int:
         """-1 before the seam's first call, 1 after its last, 0 unknown."""
@@ -55,14 +58,18 @@ class Positions:
         partings = (_parting(program, path) for path in self.paths.get(modules.FORWARD.event, ()))
         return any(dataflow.hands_batch(frame.file, frame.line, line) for frame, line in filter(None, partings))
 
-    def is_elsewhere(self, program: ProgramFrames) -> bool:
-        """Whether a call of the model or the loader is made from no place that training makes it from."""
-        return bool(self.training) and not any(
+    def is_elsewhere(self, program: ProgramFrames, phase: PhaseName) -> bool:
+        """Whether a call of the model, or of the loader, is made from no place that training makes it from.
+
+        The loader's is no place of the model's: where a framework asks for batches, all that it calls is beneath it.
+        """
+        paths = self.training[phase] or [*itertools.chain(*self.training.values())]
+        return bool(paths) and not any(
             len(program) >= len(path)
             and all(
                 (frame.file, short(frame.function), frame.line) == place for (frame, _), place in zip(program, path)
             )
-            for path in self.training
+            for path in paths
         )
 
     def place(self, program: ProgramFrames, frames: Sequence[Frame]) -> str:
@@ -87,7 +94,11 @@ class Positions:
                 loads = makes_data or any(vocabulary.names_data(name) for name in called) or self._hands_batch(program)
                 loads = loads or vocabulary.calls_storage(calls) or vocabulary.is_network_library(frames)
             return DATA_WAIT.name if loads and not self.has_loader else BEFORE_MODEL
-        if named == DATA_WAIT.name and _relation(program, self.training) < 0 and not vocabulary.is_server(frames):
+        if (
+            named == DATA_WAIT.name
+            and _relation(program, itertools.chain(*self.training.values())) < 0
+            and not vocabulary.is_server(frames)
+        ):
             return BEFORE_MODEL if self.has_loader else DATA_WAIT.name
         if named == CALLBACK.name or vocabulary.calls_callback(calls):
             return CALLBACK.name

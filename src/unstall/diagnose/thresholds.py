@@ -63,6 +63,9 @@ LEAST_LEFT = Threshold(
 
 FULL_CORES = Threshold(0.75, "cores needed over cores there are: measured, from here on loader and model collide")
 LOADER_CPU = Threshold(0.25, "share of the CPU time that workers must take to be blamed for full cores")
+DELAYING_CPU = Threshold(
+    0.15, "the same where the model's threads are seen to wait for cores: seen at 0.2, and at 0.05 without harm"
+)
 UNDISTURBED = Threshold(1.5, "times quicker or slower than so estimated: the model without workers (zoo: 1.1, 1.15)")
 TEAM_DELAYED = Threshold(0.15, "of a step in which threads of the model wait for cores: the others wait for them")
 OWN_DELAY = Threshold(

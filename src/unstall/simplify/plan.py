@@ -55,8 +55,8 @@ def experiments(report: Report, measurement: Measurement) -> list[Experiment]:
     functions = [*suspects(report, measurement)]
     settings = [*thread_settings(measurement), *memory_settings(measurement), *loader_settings(measurement)]
     planned = [stub(function) for function in functions[:1]]
-    planned += [one for one in settings if is_the_remedy(one, report.verdict)]
     planned += data_experiments(measurement)
+    planned += [one for one in settings if is_the_remedy(one, report.verdict)]
     planned += [stub(function) for function in functions[1:]]
     planned += [free(kind) for kind in worthwhile(report, measurement)]
     planned += delays(report, measurement, functions)

@@ -166,6 +166,13 @@ def test_cpu_is_interpolated_between_looks_and_flat_outside():
     assert cpu_between([], {1}, 0.0, 4.0) == 0.0
 
 
+def test_what_a_process_took_before_it_was_first_seen_it_took_since_the_look_before():
+    later = [*POINTS, point(4.0, 7, cpu=1.5), point(6.0, 7, cpu=2.0)]
+    assert cpu_between(later, {7}, 0.0, 9.0) == pytest.approx(2.0)
+    assert cpu_between(later, {7}, 3.0, 4.0) == pytest.approx(0.75)
+    assert cpu_between(later, {1}, 0.0, 9.0) == pytest.approx(2.0), "what it had at the first look is of before"
+
+
 def test_run_delay():
     assert growth(POINTS, {1}, 1.0, 4.0, "run_delay_s") == pytest.approx(0.5)
 

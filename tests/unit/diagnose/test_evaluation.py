@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 from factory import BACKWARD, CALL, Source, lib, measurement, stack
 
 from unstall.diagnose.blame import Blame
@@ -75,6 +76,33 @@ def test_what_a_library_plots_is_no_evaluation(tmp_path):
     found = blame(code, more_samples=[drawn])
     assert count(found.in_phase("callback")) == 5 + drawn.count
     assert count(found.in_phase("validation")) == 65
+
+
+def test_validation_that_a_framework_calls_where_it_asks_for_batches_is_validation(tmp_path):
+    code = Source(
+        tmp_path / "train.py",
+        """
+        def training_step(batch):
+            return model(batch)  # train
+        def validation_step(batch):
+            return model(batch)  # validate
+        trainer.fit()  # fit
+        """,
+    )
+    top = code.at("<module>", "# fit")
+    sites = [
+        code.site("~data.next", "<module>", "# fit"),
+        code.site("~forward", "training_step", "# train", ("<module>", "# fit")),
+        msgspec.structs.replace(
+            code.site("~forward", "validation_step", "# validate", ("<module>", "# fit")), grad=False
+        ),
+    ]
+    samples = [
+        stack(top, code.at("training_step", "# train"), CALL, count=10),
+        stack(top, code.at("validation_step", "# validate"), CALL, count=7),
+    ]
+    found = Blame(measurement({"forward": 0.05, "validation": 0.02}, samples=samples, sites=sites))
+    assert (count(found.in_phase("forward")), count(found.in_phase("validation"))) == (10, 7)
 
 
 def test_without_anything_between_steps_nothing_is_moved(tmp_path):

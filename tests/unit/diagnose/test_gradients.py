@@ -7,7 +7,7 @@ from factory import features
 
 from unstall.diagnose.gradients import costly_gradient
 from unstall.diagnose.health import objections
-from unstall.records.model import OperatorLine
+from unstall.records.model import ModuleMeasurement, OperatorLine
 from unstall.records.observations import Frame
 
 LOOP, TABLE = Frame("forward", "/program/net.py", 12), Frame("forward", "/program/net.py", 7)
@@ -27,7 +27,7 @@ def test_the_dearest_line_with_all_paths_to_it():
     found = costly_gradient(host(operators))
     assert (found.frame, found.node, found.share) == (LOOP, "SliceBackward0", pytest.approx(0.8 * 0.6))
     assert found.sentence == (
-        "the gradient of one line takes 48 % of a step, 10× what its operators take in forward: SliceBackward0"
+        "the gradient of one line takes 48 % of a step, 10.4× what its operators take in forward: SliceBackward0"
     )
     assert "unbind" in found.advice
     assert found.sentence in objections(host(operators))
@@ -47,6 +47,21 @@ def test_what_hooks_take_is_no_gradient():
 )
 def test_the_advice_is_of_the_operator(node, word):
     assert word in costly_gradient(host([OperatorLine((TABLE,), 0.1, 5.0, node)])).advice
+
+
+def test_the_phases_tell_the_ratio_where_timers_have_slowed_the_small_operators_of_forward():
+    operators = [OperatorLine((LOOP,), 1.0, 4.5, "SliceBackward0")]
+    assert costly_gradient(host(operators)) is None
+    found = costly_gradient(host(operators, forward=0.01, backward=0.09))
+    assert (found.share, found.ratio) == (pytest.approx(0.9), pytest.approx(9))
+
+
+@pytest.mark.parametrize(("layer", "advice"), [("GRU", "square of the length"), ("Linear", "unbind")])
+def test_nobody_can_take_the_steps_of_torchs_own_recurrent_layer_at_once(layer, advice):
+    modules = [ModuleMeasurement("gru", layer, "rnn.py", 1, 1.0, 0.02, 0.02, 0)]
+    operators = [OperatorLine((LOOP,), 0.5, 5.0, "SliceBackward0")]
+    found = costly_gradient(features({"forward": 0.02, "backward": 0.08}, operators=operators, modules=modules))
+    assert advice in found.advice
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from unstall.diagnose.blame import culprit_at
 from unstall.diagnose.dominant_module import own_share
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.gradients import CostlyGradient
+from unstall.diagnose.layer_types import CONVOLUTIONS, RECURRENT, is_mostly
 from unstall.diagnose.model_causes.base import ModelCause, Suspects, TimedLine, share_of_forward
 from unstall.diagnose.patterns.base import BY_REWRITING, UsualRemedy
 from unstall.diagnose.placing import count
@@ -26,6 +27,9 @@ from unstall.records.model import ModuleMeasurement
 from unstall.records.report import Culprit
 from unstall.records.vocabulary import BACKWARD, FORWARD, OPTIMIZER
 from unstall.threshold import Range
+
+_CONVOLVES = frozenset(kind.replace("Transpose", "_transpose").lower() for kind in CONVOLUTIONS) | {"_conv_forward"}
+"""Functions of torch that convolve."""
 
 
 class Update(ModelCause):
@@ -161,8 +165,10 @@ class Layer(_Disproportion):
         coverage = measured.model.flops_coverage or 0.0
         undisturbed = measured.other_cores < QUIET * measured.cores  # else the rate tells of the neighbours
         faulting = page_faults.share(measured)
-        if efficiency is None or coverage <= MOSTLY_COUNTED or not undisturbed or faulting >= 1 - 1 / WORTH:
+        is_known = efficiency is not None and coverage > MOSTLY_COUNTED and undisturbed
+        if not is_known or faulting >= 1 - 1 / WORTH or is_mostly(host, RECURRENT):
             return False
+        assert efficiency is not None
         return efficiency < POOR_RATE * (1 - faulting)  # what these take is no matter of the layers
 
     def waste_s(self, host: HostFeatures, suspects: Suspects) -> float:
@@ -177,7 +183,12 @@ class Layer(_Disproportion):
 
 
 def _convolves(module: ModuleMeasurement | None) -> bool:
-    return module is not None and "Conv" in module.type
+    """Whether it is one of torch's convolutions, or calls one; those of graphs have only the name in common."""
+    if module is None:
+        return False
+    forward = source.function_at(module.file, module.line)
+    calls = (call.rpartition(".")[2] for call in source.calls_in(module.file, forward))
+    return module.type in CONVOLUTIONS or any(call in _CONVOLVES for call in calls)
 
 
 def _named(suspects: Suspects) -> str:

@@ -17,6 +17,7 @@ from unstall.child.user_files import is_user_file
 from unstall.diagnose import health, source
 from unstall.diagnose.blame import line_culprit
 from unstall.diagnose.features import HostFeatures
+from unstall.diagnose.layer_types import RECURRENT, is_mostly
 from unstall.diagnose.patterns.base import Features, Pattern, UsualRemedy, at, of_step, part, worth
 from unstall.diagnose.placing import Placed, count
 from unstall.diagnose.positions import HOST_PLACES
@@ -220,7 +221,7 @@ def _cause(host: HostFeatures, single: bool) -> str:
 def _advice(host: HostFeatures, cause: str) -> str:
     if cause == "batching" and host.measurement.generation:
         return _MANY_PROMPTS
-    return _STEPS_WAIT if cause == "small-ops" and health.is_recurrent(host) else _ADVICE[cause]
+    return _STEPS_WAIT if cause == "small-ops" and is_mostly(host, RECURRENT) else _ADVICE[cause]
 
 
 def _larger_batch(host: HostFeatures, samples: float, efficiency: float) -> str:

@@ -129,6 +129,17 @@ def test_compute_bound_by_padding_blames_what_makes_the_batch(tmp_path):
         assert finding.cause == "padding" and finding.culprit is None, "no line is known"
 
 
+@pytest.mark.parametrize("packs", [False, True])
+def test_padding_that_a_program_packs_is_not_computed_on(tmp_path, packs):
+    call = "pack_padded_sequence(x, lengths)" if packs else "drop(x)"
+    net = Source(
+        tmp_path / "net.py", f"class Net:\n    def forward(self, x, lengths):\n        return self.gru({call})\n"
+    )
+    model = ModelMeasurement(threads=4, padding=0.6, file=net.file)
+    found = match("compute-bound", {"forward": 0.03, "backward": 0.07}, model=model)
+    assert (found is None) is packs
+
+
 def test_compute_bound_by_a_gradient_blames_the_line_that_it_is_of(tmp_path):
     text = "class Net:\n    def forward(self, x):\n        return [self.cell(x[:, t]) for t in range(99)]  # parts\n"
     made = Source(tmp_path / "net.py", text)
@@ -182,6 +193,23 @@ def test_compute_bound_by_a_layer_out_of_proportion(type_name, cause):
     finding = check(match("compute-bound", modules=modules, model=ModelMeasurement(threads=4)), "compute-bound")
     assert finding.cause == cause
     assert any("big" in line for line in finding.evidence)
+
+
+@pytest.mark.parametrize(
+    ("forward", "cause"), [("F.conv2d(x, self.weight)", "kernel"), ("x.index_add(0, self.to, x[self.of])", "model")]
+)
+def test_a_convolution_of_a_graph_is_no_kernel(tmp_path, forward, cause):
+    net = Source(tmp_path / "net.py", f"class Conv:\n    def forward(self, x):  # forward\n        return {forward}\n")
+    conv = msgspec.structs.replace(module("conv", "Conv", 0.9, file=net.file), line=net.line("# forward"))
+    modules = [conv, module("a", "Linear", 0.05), module("b", "Linear", 0.05)]
+    assert match("compute-bound", modules=modules, model=ModelMeasurement(threads=4)).cause == cause
+
+
+def test_the_rate_of_a_recurrent_model_blames_no_layer():
+    poor = ModelMeasurement(threads=4, flops=1e8, peak_flops=1e11, flops_coverage=1.0)
+    for kind, found in (("Linear", True), ("GRU", False)):
+        layers = [module(f"layer{n}", kind, 0.1, file="/env/site-packages/torch/rnn.py") for n in range(8)]
+        assert (match("compute-bound", modules=layers, model=poor) is not None) is found
 
 
 def test_an_even_model_at_a_good_rate_is_not_compute_bound():

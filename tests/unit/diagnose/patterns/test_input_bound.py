@@ -105,6 +105,22 @@ def test_workers_that_take_the_cores_are_blamed_though_nothing_waits(code):
     assert any("core" in line for line in finding.evidence)
 
 
+@pytest.mark.parametrize(("worker_cpu_s", "found"), [(0.03, True), (0.008, False)])
+def test_workers_that_take_a_fifth_are_blamed_where_the_models_threads_wait_for_cores(code, worker_cpu_s, found):
+    finding = match(
+        "input-bound",
+        {"data_wait": 0.005, "forward": 0.035, "backward": 0.06},
+        loader=loader(service_s=0.19, service_cpu_s=0.14),
+        cores=2.0,
+        main_cpu_s=0.11,
+        worker_cpu_s=worker_cpu_s,
+        team_delay_s=0.04,
+        model=ModelMeasurement(threads=2),
+        samples=[in_worker(code, "pad", "# pad")],
+    )
+    assert (finding is not None and finding.headroom > 1.2) is found
+
+
 @pytest.mark.parametrize(
     ("other_cores", "words"), [(0.2, "NumPy and torch keep"), (1.5, "other processes take 1.5 of the 2 cores")]
 )
