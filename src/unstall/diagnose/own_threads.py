@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from unstall.diagnose.thresholds import MOST, NEIGHBOURS, OTHER_THREADS, OVERSUBSCRIBED, OWN_DELAY, OWN_WORKERS
 from unstall.records.measurements import Measurement
+from unstall.records.vocabulary import DISPATCH
 from unstall.text.units import seconds
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ ONE_THREAD = (
 def contended_s(measurement: Measurement) -> float:
     """Seconds a step by which the model's phases are longer than in the steps in which its threads had the cores.
 
-    No more than the threads waited for cores. 0 where they hardly did, or where somebody else can have had the cores:
+    No more than the threads waited for cores. A call that only submits work takes as long as the queue before it is, and
+    tells nothing. 0 where they hardly did, or where somebody else can have had the cores:
     other programs, workers, ranks, or other Python threads, which stack samples show.
     """
     if not measurement.unhindered_s or measurement.disturbed or (measurement.run_delay or 0.0) < OWN_DELAY:
@@ -35,7 +37,7 @@ def contended_s(measurement: Measurement) -> float:
         return 0.0
     if measurement.has_peers or _python_threads(measurement) >= OTHER_THREADS:
         return 0.0
-    model = {phase.name for phase in measurement.plugins.all_phases if phase.model}
+    model = {phase.name for phase in measurement.plugins.all_phases if phase.model} - {DISPATCH.name}
     longer_s = sum(
         max(0.0, phase.mean_s - measurement.unhindered_s[phase.name])
         for phase in measurement.phases

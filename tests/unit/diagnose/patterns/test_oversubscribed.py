@@ -77,3 +77,7 @@ def test_other_work_that_is_long_itself_frees_the_model_too(pattern, phase):
 def test_short_work_does_not_answer_for_the_model():
     phases = {**STEP, "data_wait": 0.03, "callback": 0.02}
     assert match("callback-bound", phases, **CONTENDED).headroom == match("callback-bound", phases).headroom
+
+
+def test_calls_that_submit_work_take_as_long_as_the_queue_and_tell_nothing():
+    assert found({"dispatch": 0.08, "other": 0.01}, unhindered_s={"dispatch": 0.003, "other": 0.01}) is None
