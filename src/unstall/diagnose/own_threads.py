@@ -26,9 +26,9 @@ ONE_THREAD = (
 def contended_s(measurement: Measurement) -> float:
     """Seconds a step by which the model's phases are longer than in the steps in which its threads had the cores.
 
-    No more than the threads waited for cores. A call that only submits work takes as long as the queue before it is, and
-    tells nothing. 0 where they hardly did, or where somebody else can have had the cores:
-    other programs, workers, ranks, or other Python threads, which stack samples show.
+    No more than the threads waited for cores. A call that only submits work takes as long as the queue before it,
+    and tells nothing. 0 where they hardly did, or where somebody else can have had the cores: other programs, workers,
+    ranks, or other Python threads, which stack samples show.
     """
     if not measurement.unhindered_s or measurement.disturbed or (measurement.run_delay or 0.0) < OWN_DELAY:
         return 0.0
