@@ -6,6 +6,7 @@ What is blamed in a library comes with its package and with the user's line that
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -276,9 +277,11 @@ def _library_call(frames: Sequence[Frame], frame: Frame) -> str:
     index = max((i for i, candidate in enumerate(frames) if candidate == frame), default=-1)
     if index < 0 or index + 1 >= len(frames):
         return ""
-    called = frames[index + 1]
-    if is_program_file(called.file):
+    library = [*itertools.takewhile(lambda below: not is_program_file(below.file), frames[index + 1 :])]
+    if not library:
         return ""
+    # A decorator's closure tells nothing of the function that it is around.
+    called = next((below for below in library if ".<locals>." not in below.function), library[0])
     parts = re.split(r"[/\\]", called.file)
     for marker in ("site-packages", "dist-packages"):
         if marker in parts:

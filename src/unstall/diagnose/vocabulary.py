@@ -74,7 +74,7 @@ _CALLBACK_CALLS = re.compile(
 _STORAGE_CALLS = re.compile(
     r"(^|\.)(read|readline|readlines|readinto|read_bytes|read_text|open|execute|executemany|fetchone|fetchall|fetchmany|"
     r"fromfile|memmap|pread|preadv|seek|getvalue|extractfile|read_parquet|read_feather|posix_fadvise|stat|listdir|glob|"
-    r"walk|scandir|copyfile|copy2)$"
+    r"walk|scandir|copyfile|copy2)$|(^|\.)(np|numpy)\.load$"
 )
 _DATA_WORDS = re.compile(
     r"(^|[._])_?(load|loads|loader|read|reads|reader|fetch|batch|batches|make_batch|next_batch|get_batch|sample|samples|"

@@ -394,6 +394,9 @@ def test_a_library_in_a_package_is_named_by_module_and_the_standard_library_by_f
     deeper = lib("pandas/core/frame.py", "apply")
     (one,) = blame_of([stack(code.at("tidy", "# tidy"), deeper)]).main
     assert culprit([one], 50, "main").via == "pandas.core.frame.apply"
+    closure = lib("pandas/util/_decorators.py", "deprecate.<locals>.wrapper")
+    (around,) = blame_of([stack(code.at("tidy", "# tidy"), closure, deeper)]).main
+    assert culprit([around], 50, "main").via == "pandas.core.frame.apply"
     (two,) = blame_of([stack(code.at("tidy", "# tidy"), std("json/decoder.py", "decode"))]).main
     assert culprit([two], 50, "main").via == "decoder.decode"
     (three,) = blame_of([stack(code.at("tidy", "# tidy"), Frame("made_up", "<string>", 1))]).main

@@ -129,11 +129,11 @@ def test_calls_that_write(call):
 
 
 @pytest.mark.parametrize(
-    "call", ["open", "f.read", "path.read_bytes", "db.execute", "cursor.fetchall", "np.fromfile", "os.stat"]
+    "call", ["open", "f.read", "path.read_bytes", "db.execute", "cursor.fetchall", "np.fromfile", "np.load", "os.stat"]
 )
 def test_calls_that_read_files_or_databases(call):
     assert v.calls_storage([call])
-    assert not v.calls_storage(["spread", "opened", "executor.submit"])
+    assert not v.calls_storage(["spread", "opened", "executor.submit", "json.load", "up.load"])
 
 
 @pytest.mark.parametrize(
