@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
 
 from unstall.benchmark.reader import ProcessRecording, Spans, ends, starts
-from unstall.benchmark.thresholds import ENV_STEPS, MAIN_LOOP, TAKES_TURNS
+from unstall.benchmark.thresholds import ENV_STEPS, MAIN_LOOP, SAME_LOOP, SAME_LOOP_CALLS, TAKES_TURNS, TURNS
 from unstall.child.layout import ERROR, MODULE
 from unstall.child.seams.loader import EPOCH
 from unstall.records.vocabulary import Tick
@@ -73,7 +74,8 @@ def of_models(process: ProcessRecording, forwards: Spans) -> Spans:
 def primary(spans: Spans) -> Spans:
     """The spans of the subject (optimizer, root module) that took the most time, if there are several.
 
-    A program of several models or optimizers takes turns; one of them counts the steps.
+    A program of several models or optimizers takes turns; one of them counts the steps. Those that come one after the
+    other, each as fast as the one before, are the same loop again: a training for each fold of the data, say.
     """
     subjects, inverse = np.unique(spans["arg"], return_inverse=True)
     if len(subjects) < 2:
@@ -81,7 +83,34 @@ def primary(spans: Spans) -> Spans:
     total = np.bincount(inverse, weights=spans["dur"].astype(np.float64))
     count = np.bincount(inverse)
     total[count < TAKES_TURNS * count.max()] = 0
-    return spans[spans["arg"] == subjects[np.argmax(total)]]
+    chosen = int(np.argmax(total))
+    of_subject = np.split(np.argsort(inverse, kind="stable"), np.cumsum(count)[:-1])
+    same, began = [of_subject[chosen]], starts(spans[of_subject[chosen]])
+    pace = _pace(spans[of_subject[chosen]])
+    for number in np.flatnonzero(count >= SAME_LOOP_CALLS):
+        other = spans[of_subject[number]]
+        if number == chosen or _in_turn(began, starts(other)):
+            continue
+        if np.abs(np.log(_pace(other) / pace)).max() <= math.log(SAME_LOOP):
+            same.append(of_subject[number])
+            began = np.sort(np.concatenate([began, starts(other)]))
+    return spans[np.sort(np.concatenate(same))]
+
+
+def _in_turn(one: Floats, other: Floats) -> bool:
+    """Whether the calls of one subject and those of another, by their sorted starts, follow each other again and again.
+
+    A subject is told by its address, which another may have once it is gone: those of two folds may be one, with a
+    third between.
+    """
+    turns = 2 * len(np.unique(np.searchsorted(one, other)))
+    return turns > TURNS * min(len(one), len(other))
+
+
+def _pace(spans: Spans) -> Floats:
+    """Seconds of a call, and from one to the next, in the median."""
+    between = np.diff(starts(spans))
+    return np.maximum([np.median(spans["dur"]) / 1e9, np.median(between) if len(between) else 0.0], 1e-9)
 
 
 def _covers(steps: Spans, forwards: Spans) -> bool:

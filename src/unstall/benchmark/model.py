@@ -39,7 +39,7 @@ def measure(
     if not len(forwards):
         return ModelMeasurement(peak_flops=peak_flops, threads=threads, **arithmetic)
     root = primary(of_models(main, forwards))
-    address = int(root["arg"][-1])
+    address = int(root["arg"][0])  # of several that are trained in turn, that which was looked at
     fact = next((fact for fact in main.facts.get("root", []) if fact["id"] == address), {})
     parts = next((fact for fact in module_tables(main) if fact["root"] == address), {})
     batch_size = round(generated.sequences) if generated is not None else None

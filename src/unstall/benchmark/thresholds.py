@@ -28,6 +28,13 @@ ENV_STEPS: Annotated[float, "steps of an environment", "for each of the optimize
 TAKES_TURNS: Annotated[
     Share, "of the calls of the model, or optimizer, that is called most: what is called less does not count steps"
 ] = 0.5
+SAME_LOOP: Annotated[
+    Factor, "as long a call, or as far from one to the next: of another loop that is as fast, the verdict is alike"
+] = 1.5
+TURNS: Annotated[
+    Share, "of the calls of an optimizer or model before or after which another's come: more is in turn"
+] = 0.25
+SAME_LOOP_CALLS: Annotated[int, "calls", "of an optimizer or model, whose pace can be told"] = 8
 UNHINDERED: Annotated[
     int, "per cent of the steps", "in which it is taken that nothing keeps a team of threads from running: the quickest"
 ] = 10

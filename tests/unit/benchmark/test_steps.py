@@ -435,3 +435,42 @@ def test_the_requests_of_a_server_are_one_loop_though_each_has_a_thread():
 def test_threads_that_serve_nothing_are_no_loop_together():
     r = in_threads(marked=False)
     assert find_loop(r.process()) is None and len(driving_threads(r.process())) == 1
+
+
+def fold(r, model, optimizer, steps=30, seconds=0.01):
+    for _ in range(steps):
+        r.do("~data.next", 0.001)
+        r.do("~forward", seconds, arg=model)
+        r.do("~backward", seconds)
+        r.do("~optimizer", seconds, arg=optimizer)
+
+
+@pytest.mark.parametrize("numbers", [range(5), (0, 1, 0, 1, 2)], ids=["addresses", "addresses used again"])
+def test_a_training_for_each_fold_is_one_loop(numbers):
+    r = Recording()
+    for number in numbers:
+        fold(r, 10 + number, 20 + number)
+        r.do("~forward", 0.2, arg=10 + number, flags=NOGRAD)
+    loop = loop_of(r)
+    check_loop(loop)
+    assert (loop.kind, len(loop)) == ("optimizer", 150)
+
+
+@pytest.mark.parametrize("seconds", [0.002, 0.03])
+def test_a_training_of_another_pace_is_another_loop(seconds):
+    r = Recording()
+    fold(r, 11, 21)
+    fold(r, 12, 22, seconds=seconds)
+    assert len(loop_of(r)) == 30
+
+
+def test_optimizers_in_turn_within_a_fold_count_once():
+    r = Recording()
+    for number in range(3):
+        for _ in range(20):
+            r.do("~data.next", 0.001)
+            for player in (0, 100):
+                r.do("~forward", 0.01, arg=10 + number + player)
+                r.do("~backward", 0.01)
+                r.do("~optimizer", 0.01, arg=50 + number + player)
+    assert len(loop_of(r)) == 60
