@@ -86,12 +86,12 @@ def costly_gradient(host: HostFeatures) -> CostlyGradient | None:
     share = host.share(BACKWARD.name) * engine * sum(share for _, share in alike)
     forward_s, backward_s = (sum(getattr(line, name) for line, _ in alike) for name in ("forward_s", "backward_s"))
     ratio = engine * backward_s / max(forward_s, 1e-9)
-    # The early steps' timers slow the small operators of forward most; the phases are of other steps.
-    ratio = max(ratio, share * host.step_s / max(_forward_s(host, [line for line, _ in alike]), 1e-9))
-    if share < COSTLY_GRADIENT or ratio < GRADIENT_RATIO:
-        return None
     costliest, _ = max(alike, key=lambda pair: pair[1])
     in_layer = re.match(_PARTS, costliest.node) is not None and is_mostly(host, RECURRENT)
+    if in_layer:  # its many small operators are what the timers of the early steps slow most
+        ratio = max(ratio, share * host.step_s / max(_forward_s(host, [line for line, _ in alike]), 1e-9))
+    if share < COSTLY_GRADIENT or ratio < GRADIENT_RATIO:
+        return None
     return CostlyGradient(costliest.frames[-1], costliest.node, share, ratio, in_layer)
 
 

@@ -157,6 +157,10 @@ FLOOR_RISE = Threshold(0.25, "of the tail's range: a floor that rises by less ri
 GROWTH_STEPS = Threshold(6, "steps in the tail: what rises within fewer may be what each of them needs for a while")
 GROWTH_POINTS = Threshold(8, "readings of memory: a slope through fewer says nothing")
 GROWTH_BYTES = Threshold(24e6, "bytes a run must have grown by: less is an allocator settling (measured)")
+GROWTH_CONFIDENCE = Threshold(
+    0.995,
+    "that memory grows, where nobody was seen to keep it: readings differ by what a step needs meanwhile",
+)
 GROWTH_EXPLAINED = Threshold(0.3, "of the growth that the program was seen to hold: then it is no warm-up")
 DDP_BUCKET_BYTES = Threshold(4e6, "gradients of less fill no bucket: latency, not bandwidth, is what costs")
 SET_UP = Threshold(0.3, "share of the time before the first step from which the function that holds it is named")

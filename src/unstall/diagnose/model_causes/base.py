@@ -59,7 +59,7 @@ class ModelCause:
     """Whether it is seen, and not inferred from rates."""
     doing: ClassVar[str] = "model math"
     """What the step does meanwhile, in a headline."""
-    by_module: ClassVar[bool] = True
+    by_module: ClassVar[bool] = False
     """Whether the times of the modules say more of it."""
     cured_by_a_line: ClassVar[bool] = False
     """Whether `optimize` cures it by a line, which is worth it for less."""

@@ -122,6 +122,8 @@ class _Disproportion(ModelCause):
     Where the memory that it computes in costs nearly as much, that is cured by a line and comes first.
     """
 
+    by_module = True
+
     def is_found(self, host: HostFeatures, suspects: Suspects) -> bool:
         if not self.fits(host, suspects):
             return False
@@ -164,11 +166,11 @@ class Layer(_Disproportion):
         measured, efficiency = host.measurement, host.efficiency
         coverage = measured.model.flops_coverage or 0.0
         undisturbed = measured.other_cores < QUIET * measured.cores  # else the rate tells of the neighbours
-        faulting = page_faults.share(measured)
-        is_known = efficiency is not None and coverage > MOSTLY_COUNTED and undisturbed
-        if not is_known or faulting >= 1 - 1 / WORTH or is_mostly(host, RECURRENT):
+        if efficiency is None or coverage <= MOSTLY_COUNTED or not undisturbed:
             return False
-        assert efficiency is not None
+        faulting = page_faults.share(measured)
+        if faulting >= 1 - 1 / WORTH or is_mostly(host, RECURRENT):
+            return False  # these are known to be slow, and why
         return efficiency < POOR_RATE * (1 - faulting)  # what these take is no matter of the layers
 
     def waste_s(self, host: HostFeatures, suspects: Suspects) -> float:

@@ -15,7 +15,6 @@ class PageFaults(ModelCause):
 
     name = "page-faults"
     doing = "model math, in memory that the kernel gives anew"
-    by_module = False
     cured_by_a_line = True
     calibration = Range(
         0.5, 1.0, 2.0, "a virtual machine's host takes its part too, and no guest sees it: two programs 0.95 and 1.4"

@@ -6,7 +6,13 @@ from unstall.diagnose import growth, source
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.growth_site import locate
 from unstall.diagnose.patterns.base import Features, Pattern, at, grows_by
-from unstall.diagnose.thresholds import GROWTH_BYTES, GROWTH_EXPLAINED, GROWTH_POINTS, OUTRANKS_GROWTH
+from unstall.diagnose.thresholds import (
+    GROWTH_BYTES,
+    GROWTH_CONFIDENCE,
+    GROWTH_EXPLAINED,
+    GROWTH_POINTS,
+    OUTRANKS_GROWTH,
+)
 from unstall.records.measurements import GrowingObject
 from unstall.records.report import Culprit, Finding, NextStep
 from unstall.records.run import Utilization
@@ -49,7 +55,8 @@ class MemoryGrowth(Pattern):
                 continue
             # Growth that looks like a warm-up's is believed when the program was seen to keep that much.
             explained = bool(top and blamed and top.bytes_per_step > GROWTH_EXPLAINED * rate)
-            if explained or growth.is_growing(series, min_bytes_per_step=1.0):
+            is_sure = slope(kept, GROWTH_CONFIDENCE)[1] > 0
+            if explained or (is_sure and growth.is_growing(series, min_bytes_per_step=1.0)):
                 return self._grown(host, what, rate, grown, top, blamed)
         return None
 

@@ -27,6 +27,7 @@ def test_compute_bound_by_double_precision(code):
         "compute-bound",
     )
     assert (finding.cause, finding.culprit.function) == ("precision", "main")
+    assert finding.next_step is None, "the times of the modules say no more of it"
 
 
 @pytest.mark.parametrize("of_gradients", [False, True])
@@ -193,6 +194,7 @@ def test_compute_bound_by_a_layer_out_of_proportion(type_name, cause):
     finding = check(match("compute-bound", modules=modules, model=ModelMeasurement(threads=4)), "compute-bound")
     assert finding.cause == cause
     assert any("big" in line for line in finding.evidence)
+    assert "--modules" in finding.next_step.option
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from factory import (
     Source,
@@ -23,6 +25,19 @@ def test_memory_growth_is_told_by_its_rate():
     finding = check(match("memory-growth", memory=memory), "memory-growth", headroom=1.0)
     assert any("2 MB a step" in line for line in finding.evidence)
     assert any("memory is full in" in line for line in finding.evidence)
+
+
+def test_readings_at_all_moments_of_a_step_seldom_seem_to_grow():
+    """As of a model whose activations come and go: the memory is read wherever a step is."""
+    draw = random.Random(0)
+    noisy = [[(4.7 * n, 4.4e8 + draw.gauss(0, 3.5e7)) for n in range(31)] for _ in range(1000)]
+    assert sum(grows(series) for series in noisy) <= 1
+    leaking = [[(step, held + 8e6 * step) for step, held in series] for series in noisy[:50]]
+    assert all(map(grows, leaking))
+
+
+def grows(series):
+    return match("memory-growth", memory=MemoryMeasurement(rss_by_step=series)) is not None
 
 
 def test_device_memory_counts_as_well():
