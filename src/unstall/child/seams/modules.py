@@ -84,18 +84,31 @@ def batch_facts(module: Any, batch: Any) -> dict[str, Any]:
 def _sized(module: Any, batch: Any) -> tuple[Any, int, list[int]] | None:
     """The first tensor in what a model is given, how many samples it holds, and the shape of one.
 
-    The samples lie along the first dimension, or along the second of a recurrent layer that has time first.
+    The samples lie along the first dimension, or along the second of a recurrent layer that has time first. One by
+    itself may have no dimension for them.
     """
     for _ in range(4):
         shape = reading.shape(batch)
         if shape is not None:
-            if len(shape) < 2:
-                return None
-            along = int(len(shape) == 3 and reading.attributes(module).get("batch_first") is False)
             lengths = [int(length) for length in shape]
+            if _is_one_sample(module, batch, lengths):
+                return batch, 1, lengths
+            if len(lengths) < 2:
+                return None
+            along = int(len(lengths) == 3 and reading.attributes(module).get("batch_first") is False)
             return batch, lengths.pop(along), lengths
         batch = _first(batch)
     return None
+
+
+def _is_one_sample(module: Any, tensor: Any, lengths: list[int]) -> bool:
+    """Whether it has the dimensions of one sample, as the model's first weight, (outputs, inputs, ...), has them."""
+    dtype = str(sys.modules["torch"].Tensor.dtype.__get__(tensor))
+    if module is None or not dtype.startswith(("torch.float", "torch.bfloat")):
+        return False
+    shapes = (reading.shape(parameter) for parameter in reading.parameters(module))
+    first = next((shape for shape in shapes if shape is not None and len(shape) > 1), None)
+    return first is not None and len(lengths) == len(first) - 1 and lengths[0] == int(first[1])
 
 
 def _first(batch: Any) -> Any:
