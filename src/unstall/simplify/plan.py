@@ -56,7 +56,7 @@ def experiments(report: Report, measurement: Measurement) -> list[Experiment]:
     settings = [*thread_settings(measurement), *memory_settings(measurement), *loader_settings(measurement)]
     planned = [stub(function) for function in functions[:1]]
     planned += data_experiments(measurement)
-    planned += [one for one in settings if is_the_remedy(one, report.verdict)]
+    planned += [one for one in settings if is_the_remedy(one, report.verdict)][:1]
     planned += [stub(function) for function in functions[1:]]
     planned += [free(kind) for kind in worthwhile(report, measurement)]
     planned += delays(report, measurement, functions)
@@ -172,12 +172,12 @@ def rank_delays(report: Report, measurement: Measurement) -> Iterator[Experiment
 
 
 def thread_settings(measurement: Measurement) -> Iterator[Experiment]:
-    """One thread inside operators; all the cores, where the program uses fewer."""
+    """All the cores, where the operators use fewer; one thread inside them."""
     threads, cores = measurement.model.threads, int(measurement.cores)
-    if threads > 1:
-        yield setting("threads", 1)
     if 0 < threads < cores:
         yield setting("threads", cores)
+    if threads > 1:
+        yield setting("threads", 1)
 
 
 def memory_settings(measurement: Measurement) -> Iterator[Experiment]:
