@@ -108,8 +108,8 @@ def main() -> int:
             continue
         print(f"{row.name:42} {row.verdict:34} same: {row.same:24} wall {row.wall:.3f} cpu {row.cpu:.3f}", flush=True)
         keep(options.rows, rows.values())
-        if options.write:
-            options.write.write_text(markdown(list(rows.values())), encoding="utf-8")
+    if options.write:
+        options.write.write_text(markdown(list(rows.values())), encoding="utf-8")
     return int(any(row.same != "yes" for row in rows.values()))
 
 
