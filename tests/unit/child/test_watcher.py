@@ -6,10 +6,12 @@ import json
 import time
 from types import SimpleNamespace
 
+import numpy
 import pytest
 from recorders import load, silence
 
 from unstall.child import flops, inprocess, recording, retention
+from unstall.child.seams import modules
 from unstall.child.tap import Tap
 from unstall.child.watcher import PROBE, SAMPLE, STOP, Watcher
 from unstall.records.vocabulary import Tick
@@ -170,6 +172,7 @@ def test_a_root_module_is_told_with_where_it_is_written(watched):
         (torch.nn.Conv2d(3, 4, 2), torch.zeros(3, 9, 9), 1),
         (torch.nn.Conv2d(3, 4, 2), torch.zeros(7, 3, 9, 9), 7),
         (torch.nn.Embedding(9, 7), torch.zeros(7, dtype=torch.long), None),
+        (torch.nn.Linear(7, 2), numpy.zeros((4, 7)), 4),
         (torch.nn.GRU(2, 2), torch.zeros(11, 7, 2), 7),
         (torch.nn.GRU(2, 2, batch_first=True), torch.zeros(7, 11, 2), 7),
     ],
@@ -187,6 +190,7 @@ def test_a_root_module_is_told_with_where_it_is_written(watched):
         "one image",
         "images",
         "tokens",
+        "array",
         "time first",
         "batch first",
     ],
@@ -194,6 +198,13 @@ def test_a_root_module_is_told_with_where_it_is_written(watched):
 def test_the_batch_size_is_that_of_the_first_tensor(watched, module, batch, size):
     watched.see("~forward", module or Net(), batch)
     assert watched.of("batch")[0]["size"] == size
+
+
+def test_the_size_of_a_batch_is_read_of_it_alone(monkeypatch):
+    """A loop that only infers asks in each call; to go through the model's weights took a hundred times as long."""
+    monkeypatch.setattr(modules.reading, "parameters", None)
+    assert modules.batch_size(torch.nn.Linear(7, 2), torch.zeros(4, 7)) == 4
+    assert modules.batch_size(torch.nn.Linear(7, 2), torch.zeros(7)) is None
 
 
 def test_an_environment_is_told_once(watched):

@@ -62,49 +62,56 @@ def _facts(module: Any) -> dict[str, Any]:
 
 
 def batch_size(module: Any, batch: Any) -> int | None:
-    """How many samples a call of the model is given, by its second argument; None where that cannot be told."""
+    """How many samples a call of the model is given, by its second argument; None where that cannot be told.
+
+    By the tensor alone: a loop that only infers is asked for it in each call.
+    """
     with reading.unobserved():
-        sized = _sized(module, batch)
-    return None if sized is None else sized[1]
+        _, lengths = _first_tensor(batch)
+        along = _along(module, lengths)
+    return None if along is None else lengths[along]
 
 
 def batch_facts(module: Any, batch: Any) -> dict[str, Any]:
     """Of the first tensor in a call's second argument: how many samples it holds, and the shape of one; None without.
 
-    Of rows of tokens, how much of them is padding.
+    A sample by itself may have no dimension for them. Of rows of tokens, how much of them is padding.
     """
     with reading.unobserved():
-        sized = _sized(module, batch)
-        if sized is None:
+        tensor, lengths = _first_tensor(batch)
+        along = _along(module, lengths)
+        if _is_one_sample(module, tensor, lengths):
+            size, sample = 1, lengths
+        elif along is None:
             return {"size": None, "sample": None}
-        tensor, size, sample = sized
+        else:
+            size, sample = lengths[along], [*lengths[:along], *lengths[along + 1 :]]
         return {"size": size, "sample": sample, **padding.facts(tensor)}
 
 
-def _sized(module: Any, batch: Any) -> tuple[Any, int, list[int]] | None:
-    """The first tensor in what a model is given, how many samples it holds, and the shape of one.
-
-    The samples lie along the first dimension, or along the second of a recurrent layer that has time first. One by
-    itself may have no dimension for them.
-    """
+def _first_tensor(batch: Any) -> tuple[Any, list[int]]:
+    """The first tensor, or array, in what a model is given, and its shape; None, and no dimension, without."""
     for _ in range(4):
         shape = reading.shape(batch)
         if shape is not None:
-            lengths = [int(length) for length in shape]
-            if _is_one_sample(module, batch, lengths):
-                return batch, 1, lengths
-            if len(lengths) < 2:
-                return None
-            along = int(len(lengths) == 3 and reading.attributes(module).get("batch_first") is False)
-            return batch, lengths.pop(along), lengths
+            return batch, [int(length) for length in shape]
         batch = _first(batch)
-    return None
+    return None, []
+
+
+def _along(module: Any, lengths: list[int]) -> int | None:
+    """The dimension that the samples lie along: the first, or the second of a recurrent layer that has time first."""
+    if len(lengths) < 2:
+        return None
+    return int(len(lengths) == 3 and reading.attributes(module).get("batch_first") is False)
 
 
 def _is_one_sample(module: Any, tensor: Any, lengths: list[int]) -> bool:
     """Whether it has the dimensions of one sample, as the model's first weight, (outputs, inputs, ...), has them."""
-    dtype = str(sys.modules["torch"].Tensor.dtype.__get__(tensor))
-    if module is None or not dtype.startswith(("torch.float", "torch.bfloat")):
+    kind = sys.modules["torch"].Tensor
+    if module is None or not issubclass(type(tensor), kind):
+        return False
+    if not str(kind.dtype.__get__(tensor)).startswith(("torch.float", "torch.bfloat")):
         return False
     shapes = (reading.shape(parameter) for parameter in reading.parameters(module))
     first = next((shape for shape in shapes if shape is not None and len(shape) > 1), None)
