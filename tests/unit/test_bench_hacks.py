@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
+from benches import importable
 
-BENCH = Path(__file__).resolve().parents[2] / "bench"
-sys.path.insert(0, str(BENCH))
-try:
+with importable():
     from hacks import ENTRY
     from hacks.corpus import corpus
-finally:
-    sys.path.remove(str(BENCH))
 
 CHANGES = [*corpus()]
 

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
+from benches import importable
 
-BENCH = str(Path(__file__).resolve().parents[2] / "bench")
-sys.path.insert(0, BENCH)
-try:
+with importable():
     from kept_rows import keep, rows_in
-finally:
-    sys.path.remove(BENCH)
 
 
 @dataclass(frozen=True)

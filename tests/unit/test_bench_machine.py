@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
+from benches import importable
 
-BENCH = str(Path(__file__).resolve().parents[2] / "bench")
-sys.path.insert(0, BENCH)
-try:
+with importable():
     from machine import other_sittings
-finally:
-    sys.path.remove(BENCH)
 
 HERE = ("aaaaaaa", "2 cores of a machine, Python 3.11.7, 2026-11-28")
 OLD = ("bbbbbbb", "2 cores of a machine, Python 3.11.7, 2026-11-27")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -85,16 +85,20 @@ def primary(spans: Spans) -> Spans:
     total[count < TAKES_TURNS * count.max()] = 0
     chosen = int(np.argmax(total))
     of_subject = np.split(np.argsort(inverse, kind="stable"), np.cumsum(count)[:-1])
-    same, began = [of_subject[chosen]], starts(spans[of_subject[chosen]])
-    pace = _pace(spans[of_subject[chosen]])
-    for number in np.flatnonzero(count >= SAME_LOOP_CALLS):
-        other = spans[of_subject[number]]
-        if number == chosen or _in_turn(began, starts(other)):
+    same = of_subject.pop(chosen)
+    again = _again(spans[same], [spans[places] for places in of_subject])
+    return spans[np.sort(np.concatenate([same, *(of_subject[number] for number in again)]))]
+
+
+def _again(first: Spans, others: Sequence[Spans]) -> Iterator[int]:
+    """Which of the others, the spans of one subject each, are the loop of the first again."""
+    began, pace = starts(first), _pace(first)
+    for number, other in enumerate(others):
+        if len(other) < SAME_LOOP_CALLS or _in_turn(began, starts(other)):
             continue
         if np.abs(np.log(_pace(other) / pace)).max() <= math.log(SAME_LOOP):
-            same.append(of_subject[number])
             began = np.sort(np.concatenate([began, starts(other)]))
-    return spans[np.sort(np.concatenate(same))]
+            yield number
 
 
 def _in_turn(one: Floats, other: Floats) -> bool:

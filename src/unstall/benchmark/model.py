@@ -82,7 +82,7 @@ def _cycles_per_step(
     main: ProcessRecording, fact: Mapping[str, Any], forwards: Spans, loop: Loop, chosen: Bools
 ) -> float:
     """How many of the cycles that operators were counted in are in a measured step, mean."""
-    each = forwards if fact["per"] == FORWARD.event else primary(main.named(STEP.event, main_only=False))
+    each = forwards if fact["per"] == FORWARD.event else main.named(STEP.event, main_only=False)
     return _count(primary(each), loop, chosen) if len(each) else 0.0
 
 

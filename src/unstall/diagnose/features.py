@@ -134,10 +134,11 @@ class HostFeatures:
         )
         return self.phase_s(OTHER.name) * count(around_calls) / count(host) if host else 0.0
 
-    def share_of_lines(self, lines: Sequence[OperatorLine]) -> float:
-        """Share of the step that the operators of these lines take, in forward and in backward."""
+    def share_of_lines(self, lines: Sequence[OperatorLine], *phases: PhaseName) -> float:
+        """Share of the step that the operators of these lines take, in forward and in backward unless one is named."""
         every, shares = self.measurement.operators, 0.0
-        for phase, name in ((FORWARD.name, "forward_s"), (BACKWARD.name, "backward_s")):
+        for phase in phases or (FORWARD.name, BACKWARD.name):
+            name = f"{phase}_s"
             total_s = sum(getattr(line, name) for line in every)
             shares += self.share(phase) * sum(getattr(line, name) for line in lines) / total_s if total_s else 0.0
         return shares

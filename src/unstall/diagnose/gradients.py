@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from unstall.diagnose.features import HostFeatures
@@ -89,14 +88,7 @@ def costly_gradient(host: HostFeatures) -> CostlyGradient | None:
     costliest, _ = max(alike, key=lambda pair: pair[1])
     in_layer = re.match(_PARTS, costliest.node) is not None and is_mostly(host, RECURRENT)
     if in_layer:  # its many small operators are what the timers of the early steps slow most
-        ratio = max(ratio, share * host.step_s / max(_forward_s(host, [line for line, _ in alike]), 1e-9))
+        ratio = max(ratio, share / max(host.share_of_lines([line for line, _ in alike], FORWARD.name), 1e-9))
     if share < COSTLY_GRADIENT or ratio < GRADIENT_RATIO:
         return None
     return CostlyGradient(costliest.frames[-1], costliest.node, share, ratio, in_layer)
-
-
-def _forward_s(host: HostFeatures, lines: Sequence[OperatorLine]) -> float:
-    """Seconds a step that the operators of these lines take in forward, by their part of all that was timed."""
-    total_s = sum(line.forward_s for line in host.measurement.operators)
-    part = sum(line.forward_s for line in lines) / total_s if total_s else 0.0
-    return host.phase_s(FORWARD.name) * part
