@@ -127,7 +127,8 @@ def measure(
         model=the_model,
         generation=generated,
         modules=model_facts.modules(main),
-        operators=model_facts.operators(main, the_model.device),
+        operators=model_facts.operators(main, loop, chosen, the_model.device),
+        other_operators=model_facts.operators(main, loop, chosen, the_model.device, kept_as="other_lines"),
         recomputation=model_facts.recomputation(main, loop, chosen, the_model.device),
         zero_products=zero_products(main, the_model.device),
         frozen=frozen_part(main),
@@ -298,12 +299,15 @@ def _memory(main: ProcessRecording, loop: Loop, chosen: Bools, observation: Obse
         return [(float(step), float(value)) for step, (_, value) in zip(steps, inside)]
 
     probes = main.facts.get("probe", [])
-    looks = [(int(np.searchsorted(loop.ends, fact["t"])), fact["found"]) for fact in probes]
+    steps_of = [int(np.searchsorted(loop.ends, fact["t"])) for fact in probes]
+    looks = [(step, fact["found"]) for step, fact in zip(steps_of, probes)]
+    free = [(float(step), float(fact["free"])) for step, fact in zip(steps_of, probes) if fact.get("free") is not None]
     loop_site = looks[-1][1].get("loop", {}) if looks else {}
     device = [(look.t, sum(look.gpu_memory_bytes)) for look in observation.machine if look.gpu_memory_bytes]
     return MemoryMeasurement(
         rss_by_step=by_step(own),
         device_by_step=by_step(device),
+        free_by_step=free,
         rss_peak=max(by_time.values(), default=None),
         device_peak=max((value for _, value in device), default=None),
         growing=growing_objects(looks),

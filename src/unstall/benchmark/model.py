@@ -138,20 +138,29 @@ def operator_looks(main: ProcessRecording) -> list[Mapping[str, Any]]:
     return _of_training(_counted(main))
 
 
-def operators(main: ProcessRecording, device: str) -> list[OperatorLine]:
-    """The program's lines whose operators have a gradient, or compute again; none for a model on a ``device``."""
+def operators(
+    main: ProcessRecording, loop: Loop, chosen: Bools, device: str, *, kept_as: str = "lines"
+) -> list[OperatorLine]:
+    """The program's lines whose operators have a gradient, or compute again; none for a model on a ``device``.
+
+    Kept as ``other_lines``: those whose operators do neither.
+    """
     if "cuda" in device:
         return []
+    forwards = _forwards(main_spans(main), main)
     return [
         OperatorLine(
             frames=frames_of(each["path"]),
             forward_s=each["forward"],
-            backward_s=each["backward"],
-            node=each["node"],
+            backward_s=each.get("backward", 0.0),
+            node=each.get("node", ""),
             again_s=each.get("again", 0.0),
+            calls=each.get("calls", 0),
+            operator=each.get("operator", ""),
+            per_step=_cycles_per_step(main, fact, forwards, loop, chosen) / fact.get("cycles", 1),
         )
         for fact in operator_looks(main)
-        for each in fact.get("lines", ())
+        for each in fact.get(kept_as, ())
     ]
 
 

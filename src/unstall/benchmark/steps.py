@@ -114,13 +114,21 @@ def _with_last_validation(process: ProcessRecording, spans: Spans, boundaries: F
     """
     forwards = counting(process, spans, Tick.FORWARD)
     quiet = forwards[forwards["flags"] & NOGRAD != 0]
-    after = quiet[starts(quiet) >= boundaries[-1]]
+    after = quiet[(starts(quiet) >= boundaries[-1]) & (starts(quiet) < _next_training(forwards, boundaries))]
     holder = np.searchsorted(boundaries, starts(quiet), side="right") - 1
     holding = len(np.unique(holder[(holder >= 0) & (holder < len(boundaries) - 1)]))
     is_rare = 0 < holding < (len(boundaries) - 1) / 2  # a teacher's call is in every step
     if not len(after) or not is_rare or len(counting(process, spans, Tick.ENV)):
         return boundaries
     return np.append(boundaries[:-1], ends(after).max())
+
+
+def _next_training(forwards: Spans, boundaries: Floats) -> float:
+    """When another loop trains after the last step, if one does: one call more with gradients than the steps have."""
+    began = starts(forwards[forwards["flags"] & NOGRAD == 0])
+    each = np.median(np.histogram(began, boundaries)[0])
+    later = began[began >= boundaries[-1]]
+    return float(later[0]) if len(later) > each else np.inf
 
 
 def _blocked_share(spans: Spans) -> Floats:

@@ -188,6 +188,7 @@ class EarlyWindows:
             "without_gradients": self.without_gradients,
             "seconds": (times.forward_s, times.backward_s) if times is not None else (0.0, 0.0),
             "lines": times.facts() if times is not None else [],
+            "other_lines": times.other_facts() if times is not None else [],
             "recomputed": times.recomputed() if times is not None else None,
         }
 

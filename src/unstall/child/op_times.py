@@ -22,6 +22,8 @@ from unstall.child.zeros import Zeros
 
 _NO_BACKWARD = -1
 _MOST_LINES = 64
+_NOTABLE = 0.02
+"""Of the time of all operators: less of it at a line that nothing else is told of is not worth telling."""
 _NEARLY_ALL = 0.97
 """Of what is computed: what recurs along with a call is what the call computes again, but for a rest that varies."""
 
@@ -34,6 +36,10 @@ class _Line:
     """Seconds of the operators that one line calls, reached by one path."""
 
     forward_s: float = 0.0
+    calls: int = 0
+    """Of operators in forward."""
+    operators: dict[str, float] = field(default_factory=dict)
+    """Of forward, by the name of the operator."""
     backward_s: float = 0.0
     nodes: dict[str, float] = field(default_factory=dict)
     """Of backward, by the name of the node."""
@@ -43,6 +49,17 @@ class _Line:
     """Of forward, that multiplies by zeros."""
     zeros_backward_s: float = 0.0
     work: Work = field(default_factory=Work)
+
+    @property
+    def is_telling(self) -> bool:
+        """Whether its operators have a gradient, compute again, or multiply by zeros."""
+        return bool(self.backward_s or self.work.again_s or self.zeros_s)
+
+    @property
+    def of_forward(self) -> dict[str, Any]:
+        """Seconds and number of its operators in forward, and which takes the most of that."""
+        most = max(self.operators, key=lambda name: self.operators[name], default="")
+        return {"forward": self.forward_s, "calls": self.calls, "operator": most}
 
 
 class OperatorTimes:
@@ -78,6 +95,9 @@ class OperatorTimes:
             line = self._line(program_path(frame))
             self._by_node.setdefault(self._next_number() - 1, line)
             line.forward_s += seconds
+            line.calls += 1
+            operator = str(call.func)
+            line.operators[operator] = line.operators.get(operator, 0.0) + seconds
             line.zeros_s += zeros_s
             if self._recomputation is not None:
                 self._recomputation.add(call, seconds, line.work)
@@ -147,15 +167,13 @@ class OperatorTimes:
         }
 
     def facts(self) -> list[dict[str, Any]]:
-        """Those of which anything is told, with the most of backward first; those of no line have an empty path."""
-        lines = [
-            (path, line) for path, line in self._lines.items() if line.backward_s or line.work.again_s or line.zeros_s
-        ]
+        """Those with gradients, repetition or zeros, most of backward first; those of no line have an empty path."""
+        lines = [(path, line) for path, line in self._lines.items() if line.is_telling]
         lines.sort(key=lambda entry: -entry[1].backward_s - entry[1].work.again_s)
         return [
             {
                 "path": path,
-                "forward": line.forward_s,
+                **line.of_forward,
                 "backward": line.backward_s,
                 "node": max(line.nodes, key=lambda name: line.nodes[name], default=""),
                 "again": line.work.again_s,
@@ -163,6 +181,17 @@ class OperatorTimes:
             }
             for path, line in lines[:_MOST_LINES]
         ]
+
+    def other_facts(self) -> list[dict[str, Any]]:
+        """The other lines of the program that take a notable part of the operators' time, the most first."""
+        least_s = _NOTABLE * (self.forward_s + self.backward_s)
+        lines = [
+            (path, line)
+            for path, line in self._lines.items()
+            if path and line.forward_s and not line.is_telling and line.forward_s >= least_s
+        ]
+        lines.sort(key=lambda entry: -entry[1].forward_s)
+        return [{"path": path, **line.of_forward} for path, line in lines[:_MOST_LINES]]
 
     def _line(self, path: Path) -> _Line:
         if len(self._lines) >= self._most_lines:

@@ -85,10 +85,16 @@ class Watcher:
         if control == PROBE and frame is not None:
             began = time.monotonic()
             with ownpackage.ours():
-                from unstall.child import retention, subnormals
+                from unstall.child import allocator, retention, subnormals
             recording.native.control(0)
             kept = [subnormals.share(each) for each in self.windows.optimizers()]
-            self.emit_fact("probe", seam=name, found=retention.probe(frame), subnormal=max(kept, default=0.0))
+            self.emit_fact(
+                "probe",
+                seam=name,
+                found=retention.probe(frame),
+                subnormal=max(kept, default=0.0),
+                free=allocator.free_bytes(),
+            )
             self.emit_fact("window", what="probe", began=began, ended=time.monotonic())
         elif control == SAMPLE:
             from unstall.child.inprocess import InProcessSampler

@@ -11,14 +11,17 @@ import numpy.typing as npt
 
 from unstall.diagnose.thresholds import (
     FLOOR_RISE,
+    FREE_LOOKS,
     GROWTH_POINTS,
     GROWTH_STEPS,
+    MOST,
     PLATEAU,
     RELEASE_POINTS,
     TAIL_BYTES,
     TAIL_BYTES_PER_STEP,
     TOOTH,
 )
+from unstall.records.measurements import MemoryMeasurement
 from unstall.statistics import columns, slope
 
 _Series = Sequence[tuple[float, float]]
@@ -43,6 +46,22 @@ def is_growing(
 ) -> bool:
     """Whether memory grows steadily: neither a warm-up that ends, nor rise and release in turn."""
     return assess(series_by_step, min_bytes_per_step, min_total_bytes=min_total_bytes)[0] == "steady"
+
+
+def fragmentation(memory: MemoryMeasurement) -> float:
+    """Bytes a step by which the allocator holds more and more of what the program has freed; 0 where that is not known.
+
+    Pieces of memory lie between others that are in use, and what later steps ask for does not fit: sizes that differ
+    from step to step, of sequences or of the rows that an expert gets, do that for hundreds of steps.
+    """
+    if len({step for step, _ in memory.free_by_step}) < FREE_LOOKS:
+        return 0.0
+    return max(0.0, slope(memory.free_by_step)[0])
+
+
+def is_fragmentation(memory: MemoryMeasurement, bytes_per_step: float) -> bool:
+    """Whether resident memory that grows at this rate is mostly what the program has freed."""
+    return fragmentation(memory) > MOST * bytes_per_step
 
 
 def assess(

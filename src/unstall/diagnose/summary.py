@@ -18,7 +18,7 @@ from unstall.records.measurements import Measurement
 from unstall.records.report import Finding, ModuleTime, Report
 from unstall.records.run import Generation, Throughput, Utilization
 from unstall.statistics import slope
-from unstall.text.units import seconds
+from unstall.text.units import bytes_, known, seconds
 
 
 def report(run: RunContext, measurement: Measurement | None, window: GpuWindow | None = None) -> Report:
@@ -42,6 +42,12 @@ def report(run: RunContext, measurement: Measurement | None, window: GpuWindow |
     faulting = page_faults.evidence(measurement)
     if faulting is not None and faulting not in ranked[0].evidence:
         notes.append(f"{faulting}; {page_faults.ADVICE}")
+    grown = use.rss_growth_bytes_per_step
+    if known(grown) and grown > 0 and growth.is_fragmentation(measurement.memory, grown):
+        notes.append(
+            f"memory grows by {bytes_(grown)} a step with what is freed and fits nothing later, not with what is kept: "
+            "sizes that differ from step to step do that for a while; another allocator, such as jemalloc, holds less"
+        )
     per_s = 1 / measurement.step.mean
     loader, samples = measurement.loader, measurement.samples_per_step
     generation = measurement.generation

@@ -161,6 +161,7 @@ GROWTH_CONFIDENCE = Threshold(
     0.995,
     "that memory grows, where nobody was seen to keep it: readings differ by what a step needs meanwhile",
 )
+FREE_LOOKS = Threshold(3, "looks at what the allocator holds: two give a slope, and nothing to check it by")
 GROWTH_EXPLAINED = Threshold(0.3, "of the growth that the program was seen to hold: then it is no warm-up")
 DDP_BUCKET_BYTES = Threshold(4e6, "gradients of less fill no bucket: latency, not bandwidth, is what costs")
 SET_UP = Threshold(0.3, "share of the time before the first step from which the function that holds it is named")

@@ -147,6 +147,8 @@ class MemoryMeasurement(msgspec.Struct, frozen=True):
     rss_by_step: Sequence[tuple[float, float]] = msgspec.field(default_factory=list)
     """(step, resident bytes of the main process)."""
     device_by_step: Sequence[tuple[float, float]] = msgspec.field(default_factory=list)
+    free_by_step: Sequence[tuple[float, float]] = ()
+    """(step, bytes that the program has freed and its allocator holds); none where that is not told."""
     rss_peak: int | None = None
     device_peak: int | None = None
     growing: Sequence[GrowingObject] = msgspec.field(default_factory=list)
@@ -230,6 +232,8 @@ class Measurement(msgspec.Struct, frozen=True):
     generation: Generation | None = None
     modules: Sequence[ModuleMeasurement] = msgspec.field(default_factory=list)
     operators: Sequence[OperatorLine] = ()
+    other_operators: Sequence[OperatorLine] = ()
+    """Those of lines whose operators have no gradient and compute nothing again."""
     """Those with a gradient, or that compute something again, the costliest first; none where they run on a device,
     and their calls tell nothing."""
     recomputation: Recomputation | None = None

@@ -71,6 +71,17 @@ class OperatorLine(msgspec.Struct, frozen=True):
     """What takes the most of that, as autograd calls it."""
     again_s: float = 0.0
     """Of operators that were given what they were given before."""
+    calls: int = 0
+    """Of operators in forward."""
+    operator: str = ""
+    """Of these the one that takes the most of ``forward_s``, as torch calls it."""
+    per_step: float = 0.0
+    """How often a measured step does what was looked at; 0 where that is not known."""
+
+    @property
+    def forward_per_step(self) -> float:
+        """Seconds a step."""
+        return self.forward_s * self.per_step
 
 
 class DroppedGradients(msgspec.Struct, frozen=True):

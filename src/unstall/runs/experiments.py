@@ -51,6 +51,8 @@ def _setting(text: str) -> Experiment:
     if match is None:
         raise Refused(f"--set {text}: write it as NAME=N, with NAME one of {', '.join(plan.SETTINGS)}")
     name, value = match["name"], int(match["value"])
-    if (name in ("ranks", "keep-memory") and value != 1) or (name in ("prefetch", "threads") and value < 1):
-        raise Refused(f"--set {text}: ranks can only be 1, keep-memory too, prefetch and threads at least 1")
+    if name in ("ranks", "keep-memory") and value != 1:
+        raise Refused(f"--set {text}: {name} can only be 1")
+    if name in ("prefetch", "threads") and value < 1:
+        raise Refused(f"--set {text}: {name} must be at least 1")
     return plan.setting(name, value)

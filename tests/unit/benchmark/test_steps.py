@@ -464,6 +464,20 @@ def test_a_training_of_another_pace_is_another_loop(seconds):
     assert len(loop_of(r)) == 30
 
 
+def test_what_a_second_training_asks_its_teacher_is_no_validation_of_the_first():
+    r = Recording()
+    for _ in range(2):
+        fold(r, 11, 21, seconds=0.05)
+        r.do("~forward", 0.2, arg=11, flags=NOGRAD)
+    for _ in range(60):
+        r.do("~forward", 0.01, arg=11, flags=NOGRAD)  # the teacher, which the first loop has trained
+        fold(r, 12, 22, steps=1, seconds=0.005)
+    loop = loop_of(r)
+    check_loop(loop)
+    assert len(loop) == 60
+    assert mean(loop, "validation") * 60 == pytest.approx(2 * 0.2, rel=0.1)
+
+
 def test_optimizers_in_turn_within_a_fold_count_once():
     r = Recording()
     for number in range(3):

@@ -62,6 +62,20 @@ def told(net, ids, step):
     return clock.times.facts()
 
 
+def test_lines_without_gradients_are_told_apart_with_their_costliest_operator(program):
+    with Clock() as clock, torch.no_grad():
+        for _ in range(3):
+            program.Net()(torch.arange(6).view(2, 3))
+    clock.times.add(0.01, None, Call(torch.ops.aten.exp.default, (torch.zeros(1),), {}, torch.zeros(1)))
+    lines = clock.times.other_facts()
+    by_function = {each["path"][-1][1]: each for each in lines}
+    slices = by_function["<genexpr>"]
+    assert slices["calls"] == slices["forward"] == 3 * 3 * 3  # in three calls, of each of three parts: select, exp, sum
+    assert slices["operator"] in ("aten.select.int", "aten.exp.default", "aten.sum.default")
+    assert lines == sorted(lines, key=lambda each: -each["forward"])
+    assert not any(each["path"] in [other["path"] for other in clock.times.facts()] for each in lines)
+
+
 def line_of(snippet):
     return next(number for number, line in enumerate(PROGRAM.splitlines(), 1) if snippet in line)
 

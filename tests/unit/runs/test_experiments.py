@@ -38,8 +38,8 @@ def test_one_rank_alone_may_be_slowed():
         (([], ["validation=+20%"], []), "can be slowed"),
         (([], [], ["batch=4"]), "NAME one of"),
         (([], [], ["ranks=2"]), "ranks can only be 1"),
-        (([], [], ["keep-memory=2"]), "ranks can only be 1, keep-memory too"),
-        (([], [], ["threads=0"]), "at least 1"),
+        (([], [], ["keep-memory=2"]), "keep-memory can only be 1"),
+        (([], [], ["threads=0"]), "threads must be at least 1"),
     ],
 )
 def test_what_is_not_written_so_is_refused(options, says):

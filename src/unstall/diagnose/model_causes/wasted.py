@@ -107,7 +107,7 @@ class Padding(ModelCause):
         return [f"{percent(model.padding)} of the positions in a batch are padding{everywhere}"]
 
     def advice(self, suspects: Suspects) -> str:
-        return "pad a batch to its own longest row, not to a fixed length, and draw batches of rows of like length"
+        return "draw batches of rows of like length, and pad each to its own longest row"
 
 
 class Zeros(ModelCause):

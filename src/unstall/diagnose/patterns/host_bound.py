@@ -1,4 +1,4 @@
-"""host-bound: the main process computes in Python or NumPy between the model's calls.
+"""host-bound: the main process computes between the model's calls, in Python, NumPy or tensor operators.
 
 On a device: it is idle while the host computes something itself, with hardly any call to the device.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from unstall.diagnose.features import HostFeatures, is_plain_python
+from unstall.diagnose.own_operators import own_operators
 from unstall.diagnose.own_threads import of_other_work
 from unstall.diagnose.patterns.base import BY_REWRITING, Pattern, UsualRemedy, name_of, of_step, part
 from unstall.diagnose.placing import Placed
@@ -37,7 +38,11 @@ _ADVICE = {
     "gc": "collect less: gc.freeze() after set-up, a higher gc.set_threshold, no gc.collect() in the step",
     "preprocess": "move it into the dataset, so that loader workers do it in advance, or use whole-array operations",
     "postprocess": "use whole-batch tensor operations instead of Python loops, or do it in another process",
-    "python": "replace the Python loop by whole-tensor operations",
+    "operators": (
+        "ask less of these operators: fewer numbers, not in every step, along the last dimension of a contiguous "
+        "tensor, or fused by torch.compile"
+    ),
+    "python": "use whole-tensor operations instead of Python loops, or do it less often",
 }
 _BEFORE_A_REQUEST = "use whole-array operations, or keep what requests have in common"
 """Instead of a dataset, which a server has none of."""
@@ -47,15 +52,16 @@ class HostBound(Pattern):
     """The program's own Python holds up the step."""
 
     name = "host-bound"
-    brief = "Python or NumPy computes in the loop while the model waits"
+    brief = "Python, NumPy or tensor operators compute in the loop while the model waits"
     doing = (
         (OTHER.name, "runs the program's own code between the calls of the model"),
         (VALIDATION.name, "validates"),
     )
     device_uses = ("host",)
-    causes = ("postprocess", "preprocess", "gc", "python")
+    causes = ("postprocess", "preprocess", "gc", "operators", "python")
     advice = "move it to array operations, out of the step, or into loader workers"
     by_hand = (
+        ("operators", "compute it on fewer numbers, less often, or by a cheaper operator"),
         (
             None,
             "use array operations, move loop-invariant work out of the loop, and"
@@ -65,6 +71,7 @@ class HostBound(Pattern):
     calibration = ((None, None, Range(0.6, 1.0, 1.6, "zoo: 0.7 to 1.4 of three, a fourth 0.2; held out 0.7")),)
     usual_remedies = (
         ("gc", UsualRemedy("collecting less", Range(0.0, 0.05, 0.3, "zoo: 0; young objects are still collected"))),
+        ("operators", UsualRemedy("cheaper operators", Range(0.02, 0.4, 0.9, "they compute what they are asked for"))),
         (None, UsualRemedy("array operations", Range(0.0, 0.08, 0.6, BY_REWRITING))),
     )
 
@@ -86,24 +93,28 @@ class HostBound(Pattern):
             return None
         place = max(host.places, key=lambda name: host.places[name], default=OTHER.name)
         cause = "gc" if by_collector else "python" if in_model else _CAUSES.get(place, "python")
+        what = "Python and NumPy code in the main process"
         if in_model:
             samples = [placed for placed in host.blame.in_phase(FORWARD.name) if is_plain_python(placed)]
         else:
             samples = _samples(host, place, by_collector)
-        share = min(1.0, taken_s / host.step_s)
-        evidence = [f"{of_step(share, taken_s)}, is Python and NumPy code in the main process"]
         if by_collector:
-            evidence.append(f"garbage collection takes {seconds(collecting)} a step")
+            where = f"garbage collection takes {seconds(collecting)} a step"
         elif in_model:
-            evidence.append(f"{seconds(host.python_in_forward)} of it in a Python loop of a module's forward")
+            where = f"{seconds(host.python_in_forward)} of it in a Python loop of a module's forward"
         else:
-            evidence.append(f"{seconds(host.places.get(place, 0.0))} of it {_PLACES[place]}")
+            where = f"{seconds(host.places.get(place, 0.0))} of it {_PLACES[place]}"
+            own = own_operators(host, samples, host.places.get(place, host_s))
+            if own is not None:
+                cause = "operators"
+                what = f"the loop's own code, {seconds(own.seconds)} of it in tensor operators, {own.costliest} most"
+        share = min(1.0, taken_s / host.step_s)
         return self.finding(
             cause=cause,
             culprit=host.blame.main_culprit(samples),
             share=share,
             headroom=headroom,
-            evidence=[*evidence, *more_evidence],
+            evidence=[f"{of_step(share, taken_s)}, is {what}", where, *more_evidence],
             advice=[_advice(host, cause), *more_advice],
         )
 
@@ -141,7 +152,8 @@ class HostBound(Pattern):
     def sentence(self, finding: Finding, use: Utilization) -> str:
         """Names the function that computes."""
         name = name_of(finding.culprit)
-        return f"{part(finding)} goes into {name and f'{name}, '}Python code between the model's calls"
+        what = "tensor operators" if finding.cause == "operators" else "Python code"
+        return f"{part(finding)} goes into {name and f'{name}, '}{what} between the model's calls"
 
 
 def _in_model(host: HostFeatures) -> bool:

@@ -42,7 +42,10 @@ class MemoryGrowth(Pattern):
     by_hand_from = 1.0
 
     def on_host(self, host: HostFeatures) -> Finding | None:
-        """By the slope of memory over the steps, and by what the program was seen to keep."""
+        """By the slope of memory over the steps, and by what the program was seen to keep.
+
+        Memory that the program has freed, and that its allocator cannot give back, is not kept by anybody.
+        """
         memory = host.measurement.memory
         top, blamed = _keeper(host)
         for series, what in ((memory.device_by_step, "device memory"), (memory.rss_by_step, "resident memory")):
@@ -56,7 +59,8 @@ class MemoryGrowth(Pattern):
             # Growth that looks like a warm-up's is believed when the program was seen to keep that much.
             explained = bool(top and blamed and top.bytes_per_step > GROWTH_EXPLAINED * rate)
             is_sure = slope(kept, GROWTH_CONFIDENCE)[1] > 0
-            if explained or (is_sure and growth.is_growing(series, min_bytes_per_step=1.0)):
+            is_freed = series is memory.rss_by_step and growth.is_fragmentation(memory, rate)
+            if explained or (is_sure and not is_freed and growth.is_growing(series, min_bytes_per_step=1.0)):
                 return self._grown(host, what, rate, grown, top, blamed)
         return None
 

@@ -9,6 +9,8 @@ from factory import (
 )
 from patterncase import TRAINING, check, match
 
+from unstall.records.model import OperatorLine
+
 
 def test_host_bound_by_code_after_the_model(code):
     samples = [
@@ -19,6 +21,30 @@ def test_host_bound_by_code_after_the_model(code):
     finding = check(match("host-bound", {"forward": 0.02, "other": 0.08}, samples=samples, sites=sites), "host-bound")
     assert (finding.cause, finding.culprit.function) == ("postprocess", "suppress")
     assert finding.headroom == pytest.approx(5, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "calls", "cause"),
+    [
+        (0.06, 2, "operators"),
+        (0.03, 2, "postprocess"),  # less than half of it
+        (0.06, 2000, "postprocess"),  # a loop of tiny ones is Python
+    ],
+)
+def test_large_operators_of_the_loop_are_no_python_code(code, seconds, calls, cause):
+    """Looked at in ten cycles, two to a measured step."""
+    samples = [stack(code.at("main", "# call suppress"), count=80), stack(CALL, count=20)]
+    sites = [code.site("~forward", "main", "# model")]
+    here, there = ((code.at("main", f"# {mark}"),) for mark in ("call suppress", "model"))
+    lines = [
+        OperatorLine(here, 5 * seconds, 0.0, calls=5 * calls, operator="aten.argmax.default", per_step=0.2),
+        OperatorLine(there, 4.0, 0.0, calls=4, operator="aten.mm.default", per_step=0.2),
+    ]
+    phases = {"forward": 0.02, "other": 0.08}
+    finding = match("host-bound", phases, samples=samples, sites=sites, other_operators=lines)
+    assert finding.cause == cause
+    assert ("argmax" in finding.evidence[0]) == (cause == "operators")
+    assert ("Python" in finding.evidence[0]) == (cause != "operators")
 
 
 @pytest.mark.parametrize("idle", [0.0, 0.02])

@@ -40,6 +40,17 @@ def grows(series):
     return match("memory-growth", memory=MemoryMeasurement(rss_by_step=series)) is not None
 
 
+@pytest.mark.parametrize(
+    ("looks", "rate", "found"),
+    [(5, 1.9e6, False), (5, 0.5e6, True), (2, 1.9e6, True)],
+    ids=["most of it was freed", "little of it was", "too few looks"],
+)
+def test_what_the_allocator_holds_is_kept_by_nobody(looks, rate, found):
+    free = [(40.0 * look, 2e8 + rate * 40 * look) for look in range(looks)]
+    memory = MemoryMeasurement(rss_by_step=growing(2e6), free_by_step=free)
+    assert (match("memory-growth", memory=memory) is not None) == found
+
+
 def test_device_memory_counts_as_well():
     finding = match("memory-growth", memory=MemoryMeasurement(device_by_step=growing(2e6)))
     assert "device memory" in finding.evidence[0]
