@@ -10,7 +10,7 @@ import numpy
 import pytest
 from recorders import load, silence
 
-from unstall.child import flops, inprocess, recording, retention
+from unstall.child import allocator, flops, inprocess, recording, retention
 from unstall.child.seams import modules
 from unstall.child.tap import Tap
 from unstall.child.watcher import PROBE, SAMPLE, STOP, Watcher
@@ -239,11 +239,13 @@ def test_stop_ends_the_program(watched):
 
 def test_a_probe_is_answered_and_the_wish_taken_back(watched, monkeypatch):
     monkeypatch.setattr(retention, "probe", lambda frame: {"frame": frame.f_code.co_name})
+    monkeypatch.setattr(allocator, "free_bytes", lambda: 7)
     tap = Tap(watched.path)
     tap.control, began = PROBE, time.monotonic()
     watched.see("~optimizer", control=PROBE)
     assert tap.control == 0
-    assert watched.of("probe") == [{"seam": "~optimizer", "found": {"frame": "see"}, "subnormal": 0.0}]
+    told = {"seam": "~optimizer", "found": {"frame": "see"}, "subnormal": 0.0, "free": 7}
+    assert watched.of("probe") == [told]
     (window,) = watched.of("window")
     assert window["what"] == "probe" and began <= window["began"] <= window["ended"] <= time.monotonic()
 
