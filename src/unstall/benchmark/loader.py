@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from unstall.benchmark.reader import ProcessRecording, Spans, held_s, starts
 from unstall.benchmark.steps import Loop
@@ -65,24 +66,48 @@ def _of_a_batch(servers: Sequence[ProcessRecording], begin: float, end: float) -
 
 def _per_regular_step(nexts: Spans, loop: Loop) -> float:
     """Batches in a step, those of validation left out."""
-    step = loop.step_of(nexts)
-    regular = ~loop.at_boundary if (~loop.at_boundary).any() else np.ones(len(loop), dtype=bool)
-    return float(regular[step].sum() / regular.sum())
+    regular = _regular(loop)
+    return float(regular[loop.step_of(nexts)].sum() / regular.sum())
+
+
+def _regular(loop: Loop) -> npt.NDArray[np.bool_]:
+    """The steps that are not at an epoch's end, where there are such."""
+    return ~loop.at_boundary if (~loop.at_boundary).any() else np.ones(len(loop), dtype=bool)
 
 
 def _config(main: ProcessRecording, loop: Loop) -> dict[str, Any] | None:
-    """The facts of the loader whose epoch was open when the loop took its first batch in the loop."""
+    """The facts of the loader that gives the loop most of its batches; None where none is opened until half-way."""
     configs = main.facts.get("loader", [])
-    iters = main.named(EPOCH.event, main_only=False)
-    if not configs or not len(iters):
+    epochs = main.named(EPOCH.event, main_only=False)
+    before = epochs[starts(epochs) <= (loop.starts[0] + loop.ends[-1]) / 2]
+    if not configs or not len(before):
         return None
-    before = iters[starts(iters) <= (loop.starts[0] + loop.ends[-1]) / 2]
-    if not len(before):
-        return None
-    # Of the loaders opened until half-way, the one that gave most of the batches in the loop's steps.
+    nexts = main.named(NEXT.event, main_only=False)
+    step = loop.step_of(nexts)
+    givers = _givers(epochs, nexts)[(step >= 0) & _regular(loop)[step] & (nexts["flags"] & ERROR == 0)]
+    addresses, counts = np.unique(givers[givers != 0], return_counts=True)
+    address = int(addresses[np.argmax(counts)] if len(addresses) else before["arg"][0])
     by_address = {int(fact["id"]): fact for fact in reversed(configs)}
-    address = int(before["arg"][0] if len(np.unique(before["arg"])) > 1 else before["arg"][-1])
     return by_address.get(address, configs[0])
+
+
+def _givers(epochs: Spans, nexts: Spans) -> npt.NDArray[np.uint64]:
+    """The address of the loader that gave each batch, 0 for those that were asked for before any epoch began.
+
+    An epoch begins with an iterator, which is told by its address: the next that is asked for a batch. Another one may
+    be at that address later.
+    """
+    first = np.searchsorted(nexts["start"], epochs["start"])
+    loaders, first = epochs["arg"][first < len(nexts)], first[first < len(nexts)]
+    _, iterator = np.unique(nexts["arg"], return_inverse=True)
+    asked = iterator * len(nexts) + np.arange(len(nexts))  # one iterator's after another's, each in the order of time
+    order = np.argsort(asked[first], kind="stable")
+    latest = np.searchsorted(asked[first][order], asked, side="right") - 1
+    begun = latest >= 0
+    begun[begun] = iterator[first][order][latest[begun]] == iterator[begun]
+    givers = np.zeros(len(nexts), dtype=np.uint64)
+    givers[begun] = loaders[order][latest[begun]]
+    return givers
 
 
 def _epoch_start(epochs: Spans, nexts: Spans, workers: int) -> float:

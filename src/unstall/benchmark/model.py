@@ -148,20 +148,23 @@ def operators(
     if "cuda" in device:
         return []
     forwards = _forwards(main_spans(main), main)
-    return [
-        OperatorLine(
-            frames=frames_of(each["path"]),
-            forward_s=each["forward"],
-            backward_s=each.get("backward", 0.0),
-            node=each.get("node", ""),
-            again_s=each.get("again", 0.0),
-            calls=each.get("calls", 0),
-            operator=each.get("operator", ""),
-            per_step=_cycles_per_step(main, fact, forwards, loop, chosen) / fact.get("cycles", 1),
-        )
-        for fact in operator_looks(main)
-        for each in fact.get(kept_as, ())
-    ]
+    lines = []
+    for fact in operator_looks(main):
+        per_step = _cycles_per_step(main, fact, forwards, loop, chosen) / fact.get("cycles", 1)
+        lines += [
+            OperatorLine(
+                frames=frames_of(each["path"]),
+                forward_s=each["forward"],
+                backward_s=each.get("backward", 0.0),
+                node=each.get("node", ""),
+                again_s=each.get("again", 0.0),
+                calls=each.get("calls", 0),
+                operator=each.get("operator", ""),
+                per_step=per_step,
+            )
+            for each in fact.get(kept_as, ())
+        ]
+    return lines
 
 
 def recomputation(main: ProcessRecording, loop: Loop, chosen: Bools, device: str) -> Recomputation | None:

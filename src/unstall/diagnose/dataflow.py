@@ -1,4 +1,4 @@
-"""Which statement of a loop hands a later one what it works on, as the source is written.
+"""Which statement hands another one what it works on, as the source is written.
 
 Names are followed through assignments in the order of the lines; what is kept in attributes or changed in place is not.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from unstall.diagnose import source
 
@@ -32,6 +32,73 @@ def hands_batch(file: str, line: int, call_line: int) -> bool:
     if isinstance(loop, (ast.For, ast.AsyncFor)) and not _counts(loop.iter):
         return source.is_head(loop, line)
     return _reaches(loop, line, call_line)
+
+
+@functools.lru_cache(maxsize=1024)
+def waiting_calls(file: str, lines: frozenset[int]) -> frozenset[int]:
+    """Of the calls on these lines, of one model, those that work on what one of them gave: they cannot be one call.
+
+    In the function around each, directly or through other names, in this turn of a loop or the one before. A file that
+    does not parse says none.
+    """
+    tree = _tree(file)
+    if tree is None:
+        return frozenset()
+    around = {line: _function_around(tree, line) for line in lines}
+    return frozenset(
+        line
+        for line, function in around.items()
+        if _works_on_results(function, line, {other for other in lines if around[other] is function})
+    )
+
+
+def _function_around(tree: ast.Module, line: int) -> ast.AST:
+    functions = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        and node.lineno <= line <= (node.end_lineno or node.lineno)
+    ]
+    return max(functions, key=lambda node: node.lineno, default=tree)
+
+
+def _works_on_results(function: ast.AST, call_line: int, calls: Collection[int]) -> bool:
+    """Whether the innermost calls of the statement on ``call_line`` read a name that the results of ``calls`` reach."""
+    statements = [(first, last, parts) for first, last, parts in _statements(function)]
+    made: set[str] = set()
+    while True:
+        known = len(made)
+        for first, last, parts in statements:
+            names = [node for part in parts for node in ast.walk(part) if isinstance(node, ast.Name)]
+            is_call = any(first <= line <= last for line in calls)
+            if is_call or any(name.id in made for name in names if isinstance(name.ctx, ast.Load)):
+                made |= {name.id for name in names if isinstance(name.ctx, ast.Store)}
+        if len(made) == known:
+            break
+    given = [
+        name.id
+        for first, last, parts in statements
+        if first <= call_line <= last
+        for part in parts
+        for call in _innermost_calls(part)
+        for name in _arguments(call)
+    ]
+    return not made.isdisjoint(given)
+
+
+def _innermost_calls(part: ast.AST) -> Iterator[ast.Call]:
+    for node in ast.walk(part):
+        if isinstance(node, ast.Call) and not any(
+            isinstance(inner, ast.Call) for inner in ast.walk(node) if inner is not node
+        ):
+            yield node
+
+
+def _arguments(call: ast.Call) -> Iterator[ast.Name]:
+    """Names that a call reads, but for that of what is called."""
+    for node in ast.walk(call):
+        if isinstance(node, ast.Name) and node is not call.func:
+            yield node
 
 
 @functools.lru_cache(maxsize=32)
@@ -75,8 +142,8 @@ def _reaches(loop: ast.stmt, line: int, call_line: int) -> bool:
     return False
 
 
-def _statements(loop: ast.stmt) -> Iterator[tuple[int, int, list[ast.AST]]]:
-    """First and last line of each statement in a loop, and what it is made of; of a compound one those of its head."""
+def _statements(loop: ast.AST) -> Iterator[tuple[int, int, list[ast.AST]]]:
+    """First and last line of each statement in it, and what it is made of; of a compound one those of its head."""
     for node in ast.walk(loop):
         if node is loop or not isinstance(node, ast.stmt):
             continue

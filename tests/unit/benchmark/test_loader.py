@@ -121,6 +121,27 @@ def test_the_training_loader_is_told_from_the_validations():
     assert measure(r).dataset == "Train"
 
 
+@pytest.mark.parametrize("addresses", [(901, 902, 902), (901, 902, 901)], ids=["of their own", "used again"])
+def test_a_loader_that_is_opened_first_for_one_batch_does_not_feed_the_loop(addresses):
+    """A batch to look at, or a check before training; and a validation in the middle of an epoch."""
+    look, train_, check = addresses
+    r = Recording()
+    config(r, LOADER + 1, dataset="Validation", batch_size=64)
+    config(r, LOADER, dataset="Train", batch_size=16)
+    r.do("~data.iter", 0.001, arg=LOADER + 1)
+    r.do("~data.next", 0.01, arg=look)
+    r.do("~data.iter", 0.001, arg=LOADER)
+    for step in range(20):
+        r.do("~data.next", 0.01, arg=train_)
+        r.do("~forward", 0.02)
+        r.do("~backward", 0.03)
+        r.do("~optimizer", 0.01)
+        if step == 9 and check != train_:
+            r.do("~data.iter", 0.001, arg=LOADER + 1)
+            r.do("~data.next", 0.01, arg=check)
+    assert (measure(r).dataset, measure(r).batch_size) == ("Train", 16)
+
+
 def test_accumulation_takes_several_batches_a_step():
     r = Recording()
     config(r)

@@ -6,7 +6,7 @@ launch calls is none: it is the same when the queue is deep and the host far ahe
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 import msgspec
@@ -14,7 +14,7 @@ import numpy as np
 
 from unstall.child.seams import modules, optimizer
 from unstall.child.user_files import is_user_file
-from unstall.diagnose import health, source
+from unstall.diagnose import dataflow, health, source
 from unstall.diagnose.blame import line_culprit
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.layer_types import RECURRENT, is_mostly
@@ -33,6 +33,7 @@ from unstall.diagnose.thresholds import (
     MANY_OPS,
     MEMORY_CALLS,
     MODEL_SHARE,
+    MOST,
     MOSTLY_COMPUTING,
     PROMPT_SHARE,
     SEEN,
@@ -44,6 +45,7 @@ from unstall.diagnose.thresholds import (
     WRITING,
 )
 from unstall.records.measurements import SeamSite
+from unstall.records.model import ModelMeasurement
 from unstall.records.report import Culprit, Finding
 from unstall.records.run import Utilization
 from unstall.records.vocabulary import BACKWARD, FORWARD, MODEL_PHASES, OPTIMIZER, OTHER, VALIDATION
@@ -63,6 +65,10 @@ _ADVICE = {
 _STEPS_WAIT = (
     "the steps of a recurrent layer wait for each other: give each more to do (layers side by side as one, larger "
     "batches), and have fewer of them (sequences of like length in a batch)"
+)
+_CALLS_WAIT = (
+    "the calls wait for each other: give each more to do (larger batches), have fewer of them (a coarser solver), and "
+    "compile the model, torch.compile"
 )
 _MANY_PROMPTS = "hand many prompts at once to generate(), padded on the left; a pipeline takes a list and batch_size"
 
@@ -114,7 +120,8 @@ class OverheadBound(Pattern):
             return None
         if model.ops < MANY_OPS and not single and host.model_calls < CALLED_OFTEN - 1:
             return None
-        cause = _cause(host, single)
+        calls_wait = not single and host.model_calls >= CALLED_OFTEN and _wait_for_each_other(host)
+        cause = _cause(host, single, calls_wait)
         calling = _calling(host) if cause == "small-ops" else []
         outside_s = _outside_s(host, calling)
         taken_s = host.seconds[OPTIMIZER.name] if cause == "optimizer" else host.model_s + outside_s
@@ -126,11 +133,9 @@ class OverheadBound(Pattern):
         evidence = [f"{percent(share)} of a step is {model.ops:.0f} operators of {seconds(each)} each"]
         if efficiency is not None:
             evidence.append(f"the model does {percent(efficiency)} of this machine's peak arithmetic")
-        if cause == "batching":
-            size, calls = model.batch_size or 1, f"{model.forwards:.3g}"
-            times = "once" if calls == "1" else f"{calls} times"
-            evidence.append(f"the model is called {times} a step, on {size} sample{'s' if size > 1 else ''} each")
-        advice = [_advice(host, cause)]
+        if cause == "batching" or calls_wait:
+            evidence.append(_calls(model, calls_wait))
+        advice = [_advice(host, cause, calls_wait)]
         samples = host.measurement.samples_per_step
         if cause == "small-ops" and samples:
             evidence.append(f"a step takes {samples:.4g} samples, {seconds(host.step_s / samples)} each")
@@ -209,16 +214,37 @@ class OverheadBound(Pattern):
         return f"{part(finding)} goes into many small operations{at(finding.culprit, ', above all in ')}"
 
 
-def _cause(host: HostFeatures, single: bool) -> str:
+def _wait_for_each_other(host: HostFeatures) -> bool:
+    """Whether most calls of the model work on what an earlier one gave, as those of a solver of equations do."""
+    lines = defaultdict(set)
+    for site in host.sites(modules.FORWARD):
+        lines[site.file].add(site.line)
+    waiting = sum(len(dataflow.waiting_calls(file, frozenset(places))) for file, places in lines.items())
+    return waiting > MOST * sum(map(len, lines.values()))
+
+
+def _calls(model: ModelMeasurement, wait: bool) -> str:
+    calls = f"{model.forwards:.3g}"
+    times = "once" if calls == "1" else f"{calls} times"
+    size = model.batch_size
+    each = f", on {size} sample{'s' if size > 1 else ''} each" if size else ""
+    return f"the model is called {times} a step{each}{', most on what an earlier call gave' if wait else ''}"
+
+
+def _cause(host: HostFeatures, single: bool, calls_wait: bool) -> str:
     model = host.measurement.model
     if host.phase_s(OPTIMIZER.name) > max(host.phase_s(FORWARD.name), host.phase_s(BACKWARD.name)):
         return "optimizer"
-    if (single and (model.ops or 0) / max(model.forwards, 1) < LARGE_MODEL_OPS) or host.model_calls >= CALLED_OFTEN:
+    if single and (model.ops or 0) / max(model.forwards, 1) < LARGE_MODEL_OPS:
+        return "batching"
+    if host.model_calls >= CALLED_OFTEN and not calls_wait:
         return "batching"
     return "small-ops"
 
 
-def _advice(host: HostFeatures, cause: str) -> str:
+def _advice(host: HostFeatures, cause: str, calls_wait: bool) -> str:
+    if calls_wait and cause == "small-ops":
+        return _CALLS_WAIT
     if cause == "batching" and host.measurement.generation:
         return _MANY_PROMPTS
     return _STEPS_WAIT if cause == "small-ops" and is_mostly(host, RECURRENT) else _ADVICE[cause]

@@ -79,6 +79,22 @@ def test_overhead_bound_by_one_sample_at_a_time(code):
     assert (finding.cause, finding.culprit.line) == ("batching", code.line("# model"))
 
 
+@pytest.mark.parametrize(
+    ("given", "size", "cause"),
+    [("state", 32, "small-ops"), ("state", None, "small-ops"), ("item", 32, "batching"), ("state", 1, "batching")],
+)
+def test_calls_that_wait_for_each_other_cannot_be_one(tmp_path, given, size, cause):
+    text = f"def solve(model, state, items):\n    for item in items:\n        state = state + model({given})  # call\n"
+    solver = Source(tmp_path / "solver.py", text)
+    site = SeamSite("~forward", solver.file, "solve", solver.line("# call"))
+    model = ModelMeasurement(ops=3000, forwards=32, batch_size=size, flops=1e6, peak_flops=1e11, threads=4)
+    finding = check(match("overhead-bound", model=model, sites=[site]), "overhead-bound")
+    assert finding.cause == cause
+    (calls,) = (line for line in finding.evidence if "called 32 times" in line)
+    assert ("an earlier call" in calls) == (cause == "small-ops")
+    assert ("sample" in calls) == (size is not None)
+
+
 def test_of_the_lines_that_call_the_model_the_one_that_holds_the_time_is_named(code):
     """A program that plays first, and then values what it played one by one: the line of the play was seen first."""
     model = ModelMeasurement(ops=3000, forwards=32, batch_size=1, flops=1e6, peak_flops=1e11, threads=4)
