@@ -154,3 +154,33 @@ def test_a_program_that_trains_in_a_thread_of_its_own(workspace):
     verdict = workspace.watched("program.py").report["verdict"]
     assert (verdict["pattern"], verdict["culprit"]["function"]) == ("input-bound", "Rows.smoothed")
     assert [caller["function"] for caller in verdict["culprit"]["callers"]] == ["Rows.__getitem__"]
+
+
+RANKED = """
+    import torch
+    from torch import nn
+
+
+    def rank(scores):
+        return scores.flatten().sort().indices
+
+
+    torch.set_num_threads(1)
+    model = nn.Linear(64, 64)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    scores = torch.randn(700_000)
+    for step in range(100):
+        loss = model(torch.randn(16, 64)).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        hardest = rank(scores + step)[-16:]
+"""
+
+
+def test_a_large_operator_of_the_loops_own_is_no_python_code(workspace):
+    workspace.write("program.py", RANKED)
+    verdict = workspace.watched("program.py").report["verdict"]
+    assert (verdict["pattern"], verdict["cause"]) == ("host-bound", "operators")
+    assert verdict["culprit"]["function"] == "rank"
+    assert "sort most" in verdict["evidence"][0]

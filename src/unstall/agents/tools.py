@@ -112,7 +112,7 @@ async def prove(
     folder: Folder = None,
 ) -> shapes.ProveAnswer:
     """Judge a change by running both programs in a sandbox: proven (faster, and the same), different, not-faster,
-    inconclusive or refused. Give a program that ends within seconds or minutes: it is run a dozen times.
+    inconclusive or refused. Give a program that ends within seconds or minutes: it is run 35 times or more.
     """
     if (patch is None) == (against is None):
         raise ToolError("give either patch or against: the change is judged as a diff, or against something")

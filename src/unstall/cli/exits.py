@@ -29,8 +29,8 @@ class Exit(IntEnum):
     REFUSED = 2, "bad input, or an output file cannot be written; `gate`: cannot tell"
     DIFFERENT = 10, "`prove`: different, it does not do the same"
     NOT_FASTER = 11, "`prove`: not faster"
-    INCONCLUSIVE = 12, "`prove`: inconclusive, it takes more time to tell"
-    REFUSED_CHANGE = 13, "`prove`: refused, it changes what is measured"
+    INCONCLUSIVE = 12, "`prove`: inconclusive, the runs do not decide it"
+    REFUSED_CHANGE = 13, "`prove`: refused, it changes what is measured, or there is nothing to judge"
     INTERRUPTED = 130, "ended by Ctrl-C or SIGTERM"
 
 

@@ -48,20 +48,15 @@ def is_growing(
     return assess(series_by_step, min_bytes_per_step, min_total_bytes=min_total_bytes)[0] == "steady"
 
 
-def fragmentation(memory: MemoryMeasurement) -> float:
-    """Bytes a step by which the allocator holds more and more of what the program has freed; 0 where that is not known.
+def is_fragmentation(memory: MemoryMeasurement, bytes_per_step: float) -> bool:
+    """Whether resident memory that grows at this rate is mostly what the program has freed; no where that is not known.
 
-    Pieces of memory lie between others that are in use, and what later steps ask for does not fit: sizes that differ
-    from step to step, of sequences or of the rows that an expert gets, do that for hundreds of steps.
+    Freed pieces lie between others that are in use, and what later steps ask for does not fit: sizes that differ from
+    step to step, of sequences or of the rows that an expert gets, do that for hundreds of steps.
     """
     if len({step for step, _ in memory.free_by_step}) < FREE_LOOKS:
-        return 0.0
-    return max(0.0, slope(memory.free_by_step)[0])
-
-
-def is_fragmentation(memory: MemoryMeasurement, bytes_per_step: float) -> bool:
-    """Whether resident memory that grows at this rate is mostly what the program has freed."""
-    return fragmentation(memory) > MOST * bytes_per_step
+        return False
+    return slope(memory.free_by_step)[0] > MOST * bytes_per_step
 
 
 def assess(

@@ -7,23 +7,30 @@ from dataclasses import dataclass
 
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.placing import Placed
-from unstall.diagnose.thresholds import MOST, TINY_OP_S
+from unstall.diagnose.thresholds import CALLED_OP_S, MOST, TINY_OP_S
 
 
 @dataclass(frozen=True)
 class OwnOperators:
-    """The operators of some lines."""
+    """The operators of some lines, a step."""
 
     seconds: float
-    """A step."""
+    """Of the operators themselves."""
+    calls: float
     costliest: str
     """Its name, without namespace and overload."""
 
+    @property
+    def are_large(self) -> bool:
+        """Whether they compute for longer than calling them takes."""
+        return self.seconds >= TINY_OP_S * self.calls
+
 
 def own_operators(host: HostFeatures, samples: Sequence[Placed], taken_s: float) -> OwnOperators | None:
-    """Those that the lines of these samples call, where they are what takes most of the samples' ``taken_s`` a step.
+    """Those that the lines of these samples call, where these are what takes most of the samples' ``taken_s`` a step.
 
-    None where most of it is Python, calling many tiny operators included, or where operators were not looked at.
+    Large ones by themselves, small ones with what calling them takes. None where most of it is Python that calls none,
+    or where operators were not looked at.
     """
     places = {(frame.file, frame.line) for placed in samples for frame, _ in placed.program[-1:]}
     lines = [
@@ -31,12 +38,16 @@ def own_operators(host: HostFeatures, samples: Sequence[Placed], taken_s: float)
         for line in (*host.measurement.operators, *host.measurement.other_operators)
         if any((frame.file, frame.line) in places for frame in line.frames[-1:])
     ]
-    seconds = sum(line.forward_per_step for line in lines)
-    calls = sum(line.calls * line.per_step for line in lines)
-    if seconds <= MOST * taken_s or seconds < TINY_OP_S * calls:
+    if not lines:
         return None
     costliest = max(lines, key=lambda line: line.forward_per_step)
-    return OwnOperators(min(seconds, taken_s), _short(costliest.operator))
+    found = OwnOperators(
+        min(taken_s, sum(line.forward_per_step for line in lines)),
+        sum(line.calls * line.per_step for line in lines),
+        _short(costliest.operator),
+    )
+    explained_s = found.seconds if found.are_large else CALLED_OP_S * found.calls
+    return found if explained_s > MOST * taken_s else None
 
 
 def _short(operator: str) -> str:

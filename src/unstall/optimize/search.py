@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from unstall.optimize import comparison, diagnosis
+from unstall.optimize.agent import Agent, AgentChange
 from unstall.optimize.budget import SearchBudget
 from unstall.optimize.comparison import PairedRuns, TrialFailed, interval_excludes
 from unstall.optimize.diagnosis import Diagnosis
@@ -41,9 +41,6 @@ from unstall.optimize.trial_runner import TrialNotPossible, TrialRunner, Trials,
 from unstall.optimize.windows import steps_to_compare
 from unstall.records.remedies import RemedyStatus
 from unstall.text.units import percent
-
-if TYPE_CHECKING:
-    from unstall.optimize.agent import Agent
 
 _CHANGES = {"output-changing": "what is written", "reduced": "results", "training-changing": "the training"}
 """What remedies change that are expected to compute something else."""
@@ -157,7 +154,9 @@ class Search:
 
     def _ask_agent(self, result: Result) -> list[Attempt]:
         """The next change of the agent's, as no remedy is left that is worth a trial."""
-        if self.agent is None or not self.agent.is_worth_asking(result, self.options.worth):
+        if self.agent is None or self._keeps_failing(AgentChange.name):
+            return []
+        if not self.agent.is_worth_asking(result, self.options.worth):
             return []
         attempt = self.agent.ask(result, max(AGENT_LEAST_S, self.budget.remaining_s - self.budget.trial_s))
         if attempt is None or not self._is_open(attempt):
@@ -252,8 +251,12 @@ class Search:
         return cures, cures and not attempt.proposal.needs_revisits, leads, promise
 
     def _is_open(self, attempt: Attempt) -> bool:
-        failed = self.failures.get(attempt.remedy.name, 0) > MOST_FAILURES
-        return attempt.status is not RemedyStatus.ADVICE and attempt.id not in self.settled and not failed
+        if attempt.status is RemedyStatus.ADVICE or attempt.id in self.settled:
+            return False
+        return not self._keeps_failing(attempt.remedy.name)
+
+    def _keeps_failing(self, remedy: str) -> bool:
+        return self.failures.get(remedy, 0) > MOST_FAILURES
 
     def _is_worthy(self, attempt: Attempt) -> bool:
         return attempt.proposal.predicted - 1 >= self.options.worth

@@ -515,6 +515,13 @@ def test_only_the_good_changes_stay_and_each_verdict_is_told():
     }  # fmt: skip
 
 
+def test_an_agent_whose_changes_keep_crashing_is_asked_no_more():
+    effects = dict.fromkeys(("one", "two", "three", "four", "five"), (0.0, ""))
+    agent = Scripted(*effects)
+    Silent(effects, jitter=0.01).search(agent=agent)
+    assert agent.names == ["four", "five"]
+
+
 def test_the_agent_is_asked_after_the_remedies_and_within_the_budget():
     effects = {"a": (2.0, ""), "b": (1.5, "")}
     agent = Scripted(*(f"x{number}" for number in range(1000)))

@@ -5,6 +5,8 @@ On a device: it is idle while the host computes something itself, with hardly an
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from unstall.diagnose.features import HostFeatures, is_plain_python
@@ -91,31 +93,18 @@ class HostBound(Pattern):
         headroom = host.headroom_without(taken_s + lost_s)
         if headroom < SEEN:
             return None
-        place = max(host.places, key=lambda name: host.places[name], default=OTHER.name)
-        cause = "gc" if by_collector else "python" if in_model else _CAUSES.get(place, "python")
-        what = "Python and NumPy code in the main process"
-        if in_model:
-            samples = [placed for placed in host.blame.in_phase(FORWARD.name) if is_plain_python(placed)]
-        else:
-            samples = _samples(host, place, by_collector)
         if by_collector:
-            where = f"garbage collection takes {seconds(collecting)} a step"
-        elif in_model:
-            where = f"{seconds(host.python_in_forward)} of it in a Python loop of a module's forward"
+            work = _collecting(host, in_model)
         else:
-            where = f"{seconds(host.places.get(place, 0.0))} of it {_PLACES[place]}"
-            own = own_operators(host, samples, host.places.get(place, host_s))
-            if own is not None:
-                cause = "operators"
-                what = f"the loop's own code, {seconds(own.seconds)} of it in tensor operators, {own.costliest} most"
+            work = _in_forward(host) if in_model else _between_calls(host, host_s)
         share = min(1.0, taken_s / host.step_s)
         return self.finding(
-            cause=cause,
-            culprit=host.blame.main_culprit(samples),
+            cause=work.cause,
+            culprit=host.blame.main_culprit(work.samples),
             share=share,
             headroom=headroom,
-            evidence=[f"{of_step(share, taken_s)}, is {what}", where, *more_evidence],
-            advice=[_advice(host, cause), *more_advice],
+            evidence=[f"{of_step(share, taken_s)}, is {work.what}", work.where, *more_evidence],
+            advice=[_advice(host, work.cause), *more_advice],
         )
 
     def on_device(self, device: TraceFeatures) -> Finding | None:
@@ -161,11 +150,44 @@ def _in_model(host: HostFeatures) -> bool:
     return host.python_in_forward > host.phase_s(OTHER.name)
 
 
-def _samples(host: HostFeatures, place: str, by_collector: bool) -> list[Placed]:
-    samples = host.blame.in_phase(place)
-    if by_collector or not samples:
-        samples = host.blame.in_phase(*HOST_PLACES)
-    return samples or host.blame.main
+@dataclass(frozen=True)
+class _Work:
+    """What the main process does instead of the model."""
+
+    cause: str
+    samples: list[Placed]
+    """Of it."""
+    where: str
+    what: str = "Python and NumPy code in the main process"
+
+
+def _collecting(host: HostFeatures, in_model: bool) -> _Work:
+    samples = _python_in_forward(host) if in_model else host.blame.in_phase(*HOST_PLACES) or host.blame.main
+    return _Work("gc", samples, f"garbage collection takes {seconds(host.measurement.gc_s)} a step")
+
+
+def _in_forward(host: HostFeatures) -> _Work:
+    where = f"{seconds(host.python_in_forward)} of it in a Python loop of a module's forward"
+    return _Work("python", _python_in_forward(host), where)
+
+
+def _python_in_forward(host: HostFeatures) -> list[Placed]:
+    return [placed for placed in host.blame.in_phase(FORWARD.name) if is_plain_python(placed)]
+
+
+def _between_calls(host: HostFeatures, host_s: float) -> _Work:
+    """At the place that most of it is at; ``host_s``: of all places, where none is known."""
+    place = max(host.places, key=lambda name: host.places[name], default=OTHER.name)
+    samples = host.blame.in_phase(place) or host.blame.in_phase(*HOST_PLACES) or host.blame.main
+    where = f"{seconds(host.places.get(place, 0.0))} of it {_PLACES[place]}"
+    own = own_operators(host, samples, host.places.get(place, host_s))
+    cause = _CAUSES.get(place, "python")
+    if own is None:
+        return _Work(cause, samples, where)
+    if own.are_large:
+        what = f"the loop's own code, {seconds(own.seconds)} of it in tensor operators, {own.costliest} most"
+        return _Work("operators", samples, where, what)
+    return _Work(cause, samples, where, f"the loop's own code, which calls {own.calls:.0f} small tensor operators")
 
 
 def _longest(metrics: TimelineMetrics) -> tuple[int, bool, list[str]]:
