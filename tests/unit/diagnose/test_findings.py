@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from factory import CALL, NEXT, Source, measurement, stack
 from patterncase import host_findings
 
 from unstall.diagnose.findings import confidence_caveats
 from unstall.diagnose.patterns.callback_bound import PATTERN as CALLBACK_BOUND
-from unstall.records.measurements import MemoryMeasurement
+from unstall.records.measurements import GrowingObject, MemoryMeasurement
 from unstall.records.model import ModelMeasurement
 from unstall.threshold import Range
 
@@ -16,6 +17,15 @@ TRAINING = {"forward": 0.03, "backward": 0.06, "optimizer": 0.01}
 COMPUTING = ModelMeasurement(threads=4, flops=5e9, peak_flops=1e11, flops_coverage=1.0)
 """At half of the machine's peak, where the model's step takes a tenth of a second."""
 ENOUGH = [stack(CALL, count=500)]
+KEPT = GrowingObject(
+    path="losses",
+    kind="list",
+    file="train.py",
+    function="train",
+    len_per_step=1.0,
+    bytes_per_step=2e6,
+    graph_per_step=0.0,
+)
 GROWING = MemoryMeasurement(rss_by_step=[(float(n), 5e8 + 2e6 * n) for n in range(0, 200, 4)])
 
 
@@ -65,10 +75,13 @@ def test_what_helps_where_tensors_are_made_of_lists_is_said(tmp_path, makes):
     assert any("item by item" in line for line in verdict_of.advice) == ("tensor" in makes)
 
 
-def test_growing_memory_comes_before_a_lesser_stall_and_after_a_greater():
-    assert patterns(verdict({**TRAINING, "callback": 0.04}, memory=GROWING))[0] == "memory-growth"
-    assert patterns(verdict(TRAINING, memory=GROWING))[0] == "memory-growth"
-    assert patterns(verdict({**TRAINING, "callback": 0.5}, memory=GROWING))[0] == "callback-bound"
+@pytest.mark.parametrize("kept", [[], [KEPT]], ids=["nobody was seen to keep it", "kept by a list"])
+def test_growing_memory_comes_before_a_lesser_stall_if_it_is_kept_and_after_a_greater(kept):
+    memory = msgspec.structs.replace(GROWING, growing=kept)
+    small, great = ({**TRAINING, "callback": seconds} for seconds in (0.04, 0.5))
+    assert patterns(verdict(small, memory=memory))[:2][:: 1 if kept else -1] == ["memory-growth", "callback-bound"]
+    assert patterns(verdict(TRAINING, memory=memory))[0] == "memory-growth"
+    assert patterns(verdict(great, memory=memory))[:2] == ["callback-bound", "memory-growth"]
 
 
 def test_the_models_own_cost_is_blamed_only_where_it_fills_the_step():

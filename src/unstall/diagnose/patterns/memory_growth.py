@@ -12,6 +12,7 @@ from unstall.diagnose.thresholds import (
     GROWTH_EXPLAINED,
     GROWTH_POINTS,
     OUTRANKS_GROWTH,
+    WORTH,
 )
 from unstall.records.measurements import GrowingObject
 from unstall.records.report import Culprit, Finding, NextStep
@@ -99,8 +100,13 @@ class MemoryGrowth(Pattern):
         )
 
     def rank(self, finding: Finding, features: Features) -> float:
-        """It ends the run, so it comes before any stall that costs less than a factor of two."""
-        return OUTRANKS_GROWTH
+        """It ends the run, so it comes before any stall that costs less than a factor of two.
+
+        Where nobody was seen to keep it, it may end by itself, as garbage in cycles and caches do: all that is worth
+        fixing comes first.
+        """
+        is_kept = features.host is not None and _keeper(features.host)[0] is not None
+        return OUTRANKS_GROWTH if is_kept else 1.001 * WORTH
 
     def condition(self, finding: Finding) -> str:
         """None: the step is faster once nothing is kept."""
