@@ -118,7 +118,9 @@ class OverheadBound(Pattern):
         writes = host.writing_share > WRITING and each > CALLED_OP_S
         if each > TINY_OP_S or computes or writes:
             return None
-        if model.ops < MANY_OPS and not single and host.model_calls < CALLED_OFTEN - 1:
+        # Of a few calls on many samples: to batch many calls pays for large operators, too.
+        batched = not single and host.model_calls < CALLED_OFTEN - 1
+        if batched and (model.ops < MANY_OPS or (each > CALLED_OP_S and _few_take_the_time(host))):
             return None
         calls_wait = not single and host.model_calls >= CALLED_OFTEN and _wait_for_each_other(host)
         cause = _cause(host, single, calls_wait)
@@ -212,6 +214,13 @@ class OverheadBound(Pattern):
     def sentence(self, finding: Finding, use: Utilization) -> str:
         """Names the function that calls the operators."""
         return f"{part(finding)} goes into many small operations{at(finding.culprit, ', above all in ')}"
+
+
+def _few_take_the_time(host: HostFeatures) -> bool:
+    """Whether large operators take most of the time, so that the mean of all, beside many tiny ones, says nothing."""
+    lines = [line for line in (*host.measurement.operators, *host.measurement.other_operators) if line.calls]
+    large = (line.forward_s for line in lines if line.forward_s > TINY_OP_S * line.calls)
+    return sum(large) > MOST * sum(line.forward_s for line in lines)
 
 
 def _wait_for_each_other(host: HostFeatures) -> bool:

@@ -14,7 +14,7 @@ from patterncase import TRAINING, check, host_findings, match, module, training_
 from unstall.records.measurements import (
     SeamSite,
 )
-from unstall.records.model import ModelMeasurement
+from unstall.records.model import ModelMeasurement, OperatorLine
 
 
 @pytest.mark.parametrize(("rate", "is_overhead"), [(0.15, True), (0.3, False)])
@@ -71,6 +71,17 @@ def test_small_operators_are_called_by_the_loss_where_forward_has_no_time_for_th
     )
     assert (finding.cause, finding.culprit.function) == ("small-ops", function)
     assert (finding.share > 0.9) == (function == "suppress")
+
+
+@pytest.mark.parametrize(("large_s", "is_overhead"), [(0.08, False), (0.02, True)])
+def test_a_few_large_operators_among_many_tiny_ones_are_no_overhead(code, large_s, is_overhead):
+    """A convolution over a large map before a recurrent layer, whose steps are operators of their own."""
+    model = ModelMeasurement(ops=2500, forwards=1, batch_size=32, flops=1e6, peak_flops=1e11, threads=4)
+    lines = [
+        OperatorLine((code.at("main", "# model"),), large_s, 0.1, calls=10),
+        OperatorLine((code.at("suppress", "# suppress"),), 0.04, 0.1, calls=1200),
+    ]
+    assert (match("overhead-bound", model=model, operators=lines) is not None) == is_overhead
 
 
 def test_overhead_bound_by_one_sample_at_a_time(code):
