@@ -35,7 +35,7 @@ def own_operators(host: HostFeatures, samples: Sequence[Placed], taken_s: float)
     places = {(frame.file, frame.line) for placed in samples for frame, _ in placed.program[-1:]}
     lines = [
         line
-        for line in (*host.measurement.operators, *host.measurement.other_operators)
+        for line in host.measurement.operator_lines
         if any((frame.file, frame.line) in places for frame in line.frames[-1:])
     ]
     if not lines:

@@ -296,6 +296,11 @@ class Measurement(msgspec.Struct, frozen=True):
     """Wall time of the whole run; None where it did not end by itself."""
 
     @property
+    def operator_lines(self) -> list[OperatorLine]:
+        """The program's lines whose operators were timed, with a gradient and without."""
+        return [*self.operators, *self.other_operators]
+
+    @property
     def backward_shares(self) -> list[tuple[OperatorLine, float]]:
         """The program's lines whose operators have a gradient, each with its share of backward; the costliest first."""
         total_s = sum(line.backward_s for line in self.operators)

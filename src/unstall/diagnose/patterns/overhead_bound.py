@@ -111,12 +111,7 @@ class OverheadBound(Pattern):
         each = host.unhindered_model_s / model.ops
         efficiency = host.efficiency
         single = (model.batch_size or BATCHED) <= FEW_ITEMS
-        # What takes no longer than a slow call is mostly the call, unless it computes as layers do.
-        least_rate = health.usual_rate(host) if each <= SLOW_CALL_S else LOW_EFFICIENCY
-        computes = efficiency is not None and efficiency > least_rate
-        # What takes no longer than a call is a small operator, whatever it writes: others write in its place.
-        writes = host.writing_share > WRITING and each > CALLED_OP_S
-        if each > TINY_OP_S or computes or writes:
+        if _computes(host, each):
             return None
         # Of a few calls on many samples: to batch many calls pays for large operators, too.
         batched = not single and host.model_calls < CALLED_OFTEN - 1
@@ -216,9 +211,19 @@ class OverheadBound(Pattern):
         return f"{part(finding)} goes into many small operations{at(finding.culprit, ', above all in ')}"
 
 
+def _computes(host: HostFeatures, each: float) -> bool:
+    """Whether operators that take ``each`` so many seconds, in the mean, are more than their calls."""
+    # What takes no longer than a slow call is mostly the call, unless it computes as layers do.
+    least_rate = health.usual_rate(host) if each <= SLOW_CALL_S else LOW_EFFICIENCY
+    at_rate = host.efficiency is not None and host.efficiency > least_rate
+    # What takes no longer than a call is a small operator, whatever it writes: others write in its place.
+    writes = host.writing_share > WRITING and each > CALLED_OP_S
+    return each > TINY_OP_S or at_rate or writes
+
+
 def _few_take_the_time(host: HostFeatures) -> bool:
     """Whether large operators take most of the time, so that the mean of all, beside many tiny ones, says nothing."""
-    lines = [line for line in (*host.measurement.operators, *host.measurement.other_operators) if line.calls]
+    lines = [line for line in host.measurement.operator_lines if line.calls]
     large = (line.forward_s for line in lines if line.forward_s > TINY_OP_S * line.calls)
     return sum(large) > MOST * sum(line.forward_s for line in lines)
 
