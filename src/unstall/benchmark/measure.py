@@ -99,6 +99,7 @@ def measure(
     sites = _sites(main)
     generated = generation.measure(main, loop, chosen)
     the_model = model_facts.measure(main, loop, chosen, peak_flops, generated)
+    operators, other_operators = model_facts.operators(main, loop, chosen, the_model.device)
     measurement = Measurement(
         kind=loop.kind,
         steps=int(chosen.sum()),
@@ -127,8 +128,8 @@ def measure(
         model=the_model,
         generation=generated,
         modules=model_facts.modules(main),
-        operators=model_facts.operators(main, loop, chosen, the_model.device),
-        other_operators=model_facts.operators(main, loop, chosen, the_model.device, kept_as="other_lines"),
+        operators=operators,
+        other_operators=other_operators,
         recomputation=model_facts.recomputation(main, loop, chosen, the_model.device),
         zero_products=zero_products(main, the_model.device),
         frozen=frozen_part(main),

@@ -139,32 +139,35 @@ def operator_looks(main: ProcessRecording) -> list[Mapping[str, Any]]:
 
 
 def operators(
-    main: ProcessRecording, loop: Loop, chosen: Bools, device: str, *, kept_as: str = "lines"
-) -> list[OperatorLine]:
-    """The program's lines whose operators have a gradient, or compute again; none for a model on a ``device``.
+    main: ProcessRecording, loop: Loop, chosen: Bools, device: str
+) -> tuple[list[OperatorLine], list[OperatorLine]]:
+    """The program's lines whose operators have a gradient, or compute again, and the others that take time.
 
-    Kept as ``other_lines``: those whose operators do neither.
+    None for a model on a ``device``.
     """
+    lines: list[OperatorLine] = []
+    others: list[OperatorLine] = []
     if "cuda" in device:
-        return []
+        return lines, others
     forwards = _forwards(main_spans(main), main)
-    lines = []
     for fact in operator_looks(main):
         per_step = _cycles_per_step(main, fact, forwards, loop, chosen) / fact.get("cycles", 1)
-        lines += [
-            OperatorLine(
-                frames=frames_of(each["path"]),
-                forward_s=each["forward"],
-                backward_s=each.get("backward", 0.0),
-                node=each.get("node", ""),
-                again_s=each.get("again", 0.0),
-                calls=each.get("calls", 0),
-                operator=each.get("operator", ""),
-                per_step=per_step,
-            )
-            for each in fact.get(kept_as, ())
-        ]
-    return lines
+        lines += [_operator_line(each, per_step) for each in fact.get("lines", ())]
+        others += [_operator_line(each, per_step) for each in fact.get("other_lines", ())]
+    return lines, others
+
+
+def _operator_line(told: Mapping[str, Any], per_step: float) -> OperatorLine:
+    return OperatorLine(
+        frames=frames_of(told["path"]),
+        forward_s=told["forward"],
+        backward_s=told.get("backward", 0.0),
+        node=told.get("node", ""),
+        again_s=told.get("again", 0.0),
+        calls=told.get("calls", 0),
+        operator=told.get("operator", ""),
+        per_step=per_step,
+    )
 
 
 def recomputation(main: ProcessRecording, loop: Loop, chosen: Bools, device: str) -> Recomputation | None:

@@ -14,6 +14,7 @@ from unstall.diagnose import source
 _COUNTERS = frozenset({"range", "trange", "count", "repeat", "cycle"})
 _THROUGH = frozenset({"enumerate", "tqdm", "track", "zip"})
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -26,7 +27,7 @@ def hands_batch(file: str, line: int, call_line: int) -> bool:
     tree = _tree(file)
     if tree is None or line >= call_line:
         return False
-    loop = _loop_around(tree, line, call_line)
+    loop = _innermost(tree, _LOOPS, line, call_line)
     if loop is None:
         return False
     if isinstance(loop, (ast.For, ast.AsyncFor)) and not _counts(loop.iter):
@@ -44,7 +45,7 @@ def waiting_calls(file: str, lines: frozenset[int]) -> frozenset[int]:
     tree = _tree(file)
     if tree is None:
         return frozenset()
-    around = {line: _function_around(tree, line) for line in lines}
+    around = {line: _innermost(tree, _FUNCTIONS, line, line) or tree for line in lines}
     return frozenset(
         line
         for line, function in around.items()
@@ -52,19 +53,9 @@ def waiting_calls(file: str, lines: frozenset[int]) -> frozenset[int]:
     )
 
 
-def _function_around(tree: ast.Module, line: int) -> ast.AST:
-    functions = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
-        and node.lineno <= line <= (node.end_lineno or node.lineno)
-    ]
-    return max(functions, key=lambda node: node.lineno, default=tree)
-
-
 def _works_on_results(function: ast.AST, call_line: int, calls: Collection[int]) -> bool:
     """Whether the innermost calls of the statement on ``call_line`` read a name that the results of ``calls`` reach."""
-    statements = [(first, last, parts) for first, last, parts in _statements(function)]
+    statements = list(_statements(function))
     made: set[str] = set()
     while True:
         known = len(made)
@@ -106,12 +97,12 @@ def _tree(file: str) -> ast.Module | None:
     return source.syntax_tree(file)
 
 
-def _loop_around(tree: ast.Module, line: int, call_line: int) -> ast.For | ast.AsyncFor | ast.While | None:
-    """The innermost loop that both lines are in."""
+def _innermost(tree: ast.Module, kinds: tuple[type[ast.stmt], ...], line: int, last_line: int) -> ast.stmt | None:
+    """The innermost statement of these kinds that both lines are in."""
     around = [
         node
         for node in ast.walk(tree)
-        if isinstance(node, _LOOPS) and node.lineno <= line and call_line <= (node.end_lineno or node.lineno)
+        if isinstance(node, kinds) and node.lineno <= line and last_line <= (node.end_lineno or node.lineno)
     ]
     return max(around, key=lambda node: node.lineno, default=None)
 
