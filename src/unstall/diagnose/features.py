@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from unstall.child.seams import autograd, environments, loader, modules, optimizer
 from unstall.diagnose import own_threads, source
 from unstall.diagnose.blame import Blame, line_culprit
+from unstall.diagnose.keepers import Keepers, keepers
 from unstall.diagnose.neighbours import without_neighbours
 from unstall.diagnose.placing import Placed, count, is_idle
 from unstall.diagnose.positions import HOST_PLACES
@@ -49,6 +51,11 @@ class HostFeatures:
     """Seconds a step of the forward phase that a module of the user's spends in loops of plain Python."""
     set_up: Holder | None
     """Who holds the time before the first step."""
+
+    @functools.cached_property
+    def keepers(self) -> Keepers:
+        """What the program was seen to keep more of, step by step."""
+        return keepers(self.measurement.memory)
 
     @property
     def step_s(self) -> float:

@@ -61,7 +61,7 @@ def locate(path: str, file: str, function: str) -> Culprit | None:
     tree = source.syntax_tree(file)
     if tree is None:
         return None
-    names = re.sub(r"\[[^]]*\]", "", path).split(".")
+    names = names_in(path)
     if names[-1] == "cache_info":
         sites = _cached(tree, file, "".join(names[-2:-1]))
     else:
@@ -71,6 +71,11 @@ def locate(path: str, file: str, function: str) -> Culprit | None:
     likeliest = min(sites)
     code = source.code_at(file, likeliest.line)
     return Culprit(function=likeliest.function, file=file, line=likeliest.line, share=0.0, code=code)
+
+
+def names_in(path: str) -> list[str]:
+    """``['self', 'history']`` of ``self.history['loss']``."""
+    return re.sub(r"\[[^]]*\]", "", path).split(".")
 
 
 class _Scope(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from unstall.diagnose import compiled, growth, page_faults, ranks
 from unstall.diagnose.blame import hotspots
@@ -11,8 +11,9 @@ from unstall.diagnose.findings import confidence_caveats, findings
 from unstall.diagnose.gpu_clocks import held_back
 from unstall.diagnose.gpu_windows import GpuWindow
 from unstall.diagnose.overview import RunContext, info, without_steps
-from unstall.diagnose.patterns.base import Features
+from unstall.diagnose.patterns.base import Features, at
 from unstall.diagnose.set_up import startup
+from unstall.diagnose.thresholds import GROWTH_EXPLAINED
 from unstall.records.experiments import Ceiling
 from unstall.records.measurements import Measurement
 from unstall.records.report import Finding, ModuleTime, Report
@@ -43,11 +44,8 @@ def report(run: RunContext, measurement: Measurement | None, window: GpuWindow |
     if faulting is not None and faulting not in ranked[0].evidence:
         notes.append(f"{faulting}; {page_faults.ADVICE}")
     grown = use.rss_growth_bytes_per_step
-    if known(grown) and grown > 0 and growth.is_fragmentation(measurement.memory, grown):
-        notes.append(
-            f"memory grows by {bytes_(grown)} a step with what is freed and fits nothing later, not with what is kept: "
-            "sizes that differ from step to step do that for a while; another allocator, such as jemalloc, holds less"
-        )
+    if known(grown) and grown > 0:
+        notes += _memory_that_ends(host, grown)
     per_s = 1 / measurement.step.mean
     loader, samples = measurement.loader, measurement.samples_per_step
     generation = measurement.generation
@@ -83,6 +81,20 @@ def report(run: RunContext, measurement: Measurement | None, window: GpuWindow |
         communication=ranks.communication(measurement),
         trace=window.figures,
     )
+
+
+def _memory_that_ends(host: HostFeatures, bytes_per_step: float) -> Iterator[str]:
+    """Of memory that grows now, and not for good, what it is made of."""
+    grows = f"memory grows by {bytes_(bytes_per_step)} a step"
+    if growth.is_fragmentation(host.measurement.memory, bytes_per_step):
+        yield (
+            f"{grows} with what is freed and fits nothing later, not with what is kept: sizes that differ from step to "
+            "step do that for a while; another allocator, such as jemalloc, holds less"
+        )
+    if host.keepers.bounded_bytes_per_step > GROWTH_EXPLAINED * bytes_per_step:
+        keeper = host.keepers.bounded[0]
+        where = at(keeper.culprit)
+        yield f"{grows} until {keeper.kept.path} is full (`{keeper.bound}`{where}): see that it fits in memory then"
 
 
 def _of_requests(generation: Generation | None) -> str:

@@ -8,7 +8,7 @@ import pytest
 from factory import CALL, Source, measurement, run, stack, waiting
 
 from unstall.diagnose.summary import report
-from unstall.records.measurements import LoaderMeasurement, MemoryMeasurement, RankMeasurement
+from unstall.records.measurements import GrowingObject, LoaderMeasurement, MemoryMeasurement, RankMeasurement
 from unstall.records.model import ModelMeasurement, ModuleMeasurement
 from unstall.records.report import Report
 from unstall.report.schema import schema
@@ -100,6 +100,19 @@ def test_growth_is_told_only_where_memory_grows():
     steady = MemoryMeasurement(rss_by_step=[(float(n), 5e8) for n in range(100)])
     assert make(memory=leaking).utilization.rss_growth_bytes_per_step == pytest.approx(3e6, rel=0.05)
     assert make(memory=steady).utilization.rss_growth_bytes_per_step is None
+
+
+def test_a_buffer_that_fills_is_told_and_no_leak(tmp_path):
+    code = Source(
+        tmp_path / "agent.py",
+        "def act(seen, x):\n    if len(seen) < 10_000:\n        seen.append(x)\n    else:\n        seen[0] = x\n",
+    )
+    rates = {"len_per_step": 1.0, "bytes_per_step": 2e6, "graph_per_step": 0.0}
+    held = GrowingObject(path="seen", kind="list", file=code.file, function="act", **rates)
+    filling = [(float(n), 5e8 + 2e6 * n) for n in range(100)]
+    made = make(memory=MemoryMeasurement(rss_by_step=filling, growing=[held]))
+    assert "memory-growth" not in {finding.pattern for finding in made.findings}
+    assert any("until seen is full (`len(seen) < 10000`" in note for note in made.run.notes)
 
 
 def test_ceilings_are_the_rates_without_each_finding():

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from unstall.diagnose import growth, source
+from unstall.diagnose import growth
 from unstall.diagnose.features import HostFeatures
-from unstall.diagnose.growth_site import locate
 from unstall.diagnose.patterns.base import Features, Pattern, at, grows_by
 from unstall.diagnose.thresholds import (
     GROWTH_BYTES,
@@ -14,8 +13,7 @@ from unstall.diagnose.thresholds import (
     OUTRANKS_GROWTH,
     WORTH,
 )
-from unstall.records.measurements import GrowingObject
-from unstall.records.report import Culprit, Finding, NextStep
+from unstall.records.report import Finding, NextStep
 from unstall.records.run import Utilization
 from unstall.statistics import slope
 from unstall.text.units import bytes_, known
@@ -45,10 +43,10 @@ class MemoryGrowth(Pattern):
     def on_host(self, host: HostFeatures) -> Finding | None:
         """By the slope of memory over the steps, and by what the program was seen to keep.
 
-        Memory that the program has freed, and that its allocator cannot give back, is not kept by anybody.
+        Memory that the program has freed, and that its allocator cannot give back, is not kept by anybody. What has a
+        capacity in the source ends growing there.
         """
-        memory = host.measurement.memory
-        top, blamed = _keeper(host)
+        memory, keepers = host.measurement.memory, host.keepers
         for series, what in ((memory.device_by_step, "device memory"), (memory.rss_by_step, "resident memory")):
             kept = growth.floors(series)
             if len(kept) < GROWTH_POINTS:
@@ -58,23 +56,19 @@ class MemoryGrowth(Pattern):
             if low <= 0 or grown < GROWTH_BYTES:
                 continue
             # Growth that looks like a warm-up's is believed when the program was seen to keep that much.
-            explained = bool(top and blamed and top.bytes_per_step > GROWTH_EXPLAINED * rate)
+            endless = keepers.endless
+            enough = GROWTH_EXPLAINED * rate
+            explained = bool(endless and endless.culprit and endless.kept.bytes_per_step > enough)
             is_sure = slope(kept, GROWTH_CONFIDENCE)[1] > 0
             is_freed = series is memory.rss_by_step and growth.is_fragmentation(memory, rate)
-            if explained or (is_sure and not is_freed and growth.is_growing(series, min_bytes_per_step=1.0)):
-                return self._grown(host, what, rate, grown, top, blamed)
+            will_end = is_freed or keepers.bounded_bytes_per_step > enough
+            if explained or (is_sure and not will_end and growth.is_growing(series, min_bytes_per_step=1.0)):
+                return self._grown(host, what, rate, grown)
         return None
 
-    def _grown(
-        self,
-        host: HostFeatures,
-        what: str,
-        rate: float,
-        grown: float,
-        top: GrowingObject | None,
-        blamed: Culprit | None,
-    ) -> Finding:
-        measured = host.measurement
+    def _grown(self, host: HostFeatures, what: str, rate: float, grown: float) -> Finding:
+        measured, endless = host.measurement, host.keepers.endless
+        top, blamed = (endless.kept, endless.culprit) if endless else (None, None)
         cause = "graph" if top and top.graph_per_step > 0 else "cache"
         evidence = [f"{what} grows by {bytes_(rate)} a step, {bytes_(grown)} during the measured steps"]
         room = measured.memory.available - (measured.memory.rss_peak or 0)
@@ -105,7 +99,7 @@ class MemoryGrowth(Pattern):
         Where nobody was seen to keep it, it may end by itself, as garbage in cycles and caches do: all that is worth
         fixing comes first.
         """
-        is_kept = features.host is not None and _keeper(features.host)[0] is not None
+        is_kept = features.host is not None and features.host.keepers.endless is not None
         return OUTRANKS_GROWTH if is_kept else 1.001 * WORTH
 
     def condition(self, finding: Finding) -> str:
@@ -118,23 +112,6 @@ class MemoryGrowth(Pattern):
         growing = [amount for amount in amounts if known(amount) and amount > 0]
         grows = f"memory grows by {bytes_(max(growing))} every step" if growing else "memory grows"
         return f"{grows}{at(finding.culprit, ', kept by ')}"
-
-
-def _keeper(host: HostFeatures) -> tuple[GrowingObject | None, Culprit | None]:
-    """What keeps growing in the program, by its own looks at itself, and the line that makes it grow.
-
-    What is computed from a growing thing grows too; the first that a line of the user's makes grow is the keeper.
-    """
-    memory = host.measurement.memory
-    for entry in memory.growing:
-        if entry.wrapped is not None:
-            file, function, line = entry.wrapped
-            code = source.code_at(file, line)
-            return entry, Culprit(function=function, file=file, line=line, share=0.0, code=code)
-        located = locate(entry.path, entry.file, entry.function) or locate(entry.path, *memory.loop)
-        if located is not None:
-            return entry, located
-    return (memory.growing[0] if memory.growing else None), None
 
 
 PATTERN = MemoryGrowth()

@@ -95,3 +95,32 @@ def test_a_cache_around_a_function_is_that_functions():
 @pytest.mark.parametrize("series", [growing(0), growing(-1e6), growing(2e6)[:3], []])
 def test_memory_that_does_not_grow_is_none(series):
     assert match("memory-growth", memory=MemoryMeasurement(rss_by_step=series)) is None
+
+
+BUFFER = """
+class Buffer:
+    def push(self, x):
+        if len(self.memory) < self.capacity:
+            self.memory.append(x)  # kept
+        self.seen.append(1)  # counted
+"""
+
+
+@pytest.mark.parametrize(
+    ("buffer", "count", "found"),
+    [({}, 8.0, None), ({}, 1e6, "# counted"), ({"bytes_per_step": 2e5}, 8.0, "# counted")],
+    ids=["the buffer explains it", "another keeps much as well", "the buffer explains little"],
+)
+def test_what_has_a_capacity_ends_growing(tmp_path, buffer, count, found):
+    code = Source(tmp_path / "train.py", BUFFER)
+    held = [kept("buffer.memory", code.file, "Buffer", **buffer)]
+    held.append(kept("buffer.seen", code.file, "Buffer", bytes_per_step=count))
+    finding = match("memory-growth", memory=MemoryMeasurement(rss_by_step=growing(2e6), growing=held))
+    assert (finding and finding.culprit.line) == (found and code.line(found))
+
+
+def test_a_graph_grows_in_a_buffer_of_a_capacity_too(tmp_path):
+    code = Source(tmp_path / "train.py", BUFFER)
+    held = kept("buffer.memory", code.file, "Buffer", graph_per_step=2.0)
+    finding = match("memory-growth", memory=MemoryMeasurement(rss_by_step=growing(2e6), growing=[held]))
+    assert (finding.cause, finding.culprit.line) == ("graph", code.line("# kept"))
