@@ -1,5 +1,6 @@
 """Programs that are not an ordinary training script: no steps, no torch, NaN, standard input."""
 
+import importlib.util
 import sys
 
 import pytest
@@ -94,6 +95,56 @@ def test_weights_that_are_bare_tensors(workspace):
     verdict = watched.report["verdict"]
     assert verdict["pattern"] == "host-bound"
     assert verdict["culprit"]["function"].startswith("squares")
+
+
+@pytest.mark.skipif(importlib.util.find_spec("gymnasium") is None, reason="Gymnasium is not installed")
+def test_an_agent_that_is_evaluated_in_an_environment_of_its_own(workspace):
+    """The steps are those that it learns from, however many it is evaluated in."""
+    workspace.write(
+        "program.py",
+        """
+        import gymnasium
+        import torch
+
+        policy = torch.nn.Sequential(torch.nn.Linear(4, 32), torch.nn.Tanh(), torch.nn.Linear(32, 2))
+        optimizer = torch.optim.SGD(policy.parameters(), lr=1e-3)
+
+
+        def act(observation):
+            with torch.no_grad():
+                return int(policy(torch.as_tensor(observation)).argmax())
+
+
+        def rate_policy():
+            env, rewards = gymnasium.make("CartPole-v1"), 0.0
+            for _ in range(400):
+                observation, _ = env.reset()
+                over = False
+                while not over:
+                    observation, reward, *ends, _ = env.step(act(observation))
+                    rewards += reward
+                    over = any(ends)
+            return rewards
+
+
+        env = gymnasium.make("CartPole-v1")
+        observation, _ = env.reset(seed=0)
+        for step in range(1, 601):
+            observation, reward, *ends, _ = env.step(act(observation))
+            if any(ends):
+                observation, _ = env.reset()
+            optimizer.zero_grad()
+            policy(torch.randn(64, 4)).square().mean().backward()
+            optimizer.step()
+            if step % 100 == 0:
+                rate_policy()
+        """,
+    )
+    watched = workspace.watched("program.py")
+    assert watched.report["run"]["steps"] <= 600
+    verdict = watched.report["verdict"]
+    assert (verdict["pattern"], verdict["cause"]) == ("callback-bound", "validation")
+    assert verdict["culprit"]["function"] in ("rate_policy", "act")
 
 
 def test_marked_steps_without_torch(workspace):

@@ -20,7 +20,7 @@ from unstall.records.run import Between
 def between(loop: Loop, chosen: Bools, sites: Sequence[SeamSite]) -> Between | None:
     """What lies between the chosen steps; None where it hardly takes any time, or happened once only.
 
-    ``sites``: where the program calls the model, to name the function that evaluates.
+    ``sites``: where the program calls the model and its environments, to name the function that evaluates.
     """
     at_boundary = _gaps(loop)
     durations = loop.durations[chosen]
@@ -31,7 +31,7 @@ def between(loop: Loop, chosen: Bools, sites: Sequence[SeamSite]) -> Between | N
     if excess.sum() < NOTABLE_BETWEEN * durations.sum():
         return None
     evaluates = bool(loop.validation_calls[at_boundary & chosen].any())
-    quiet = [site for site in sites if evaluates and site.seam == FORWARD.event and not site.grad]
+    quiet = [site for site in sites if evaluates and _evaluates(site, loop)]
     file, function, line = _named(quiet[0]) if quiet else ("", "", 0)
     return Between(
         mean_s=float(excess.sum() / len(durations)),
@@ -41,6 +41,12 @@ def between(loop: Loop, chosen: Bools, sites: Sequence[SeamSite]) -> Between | N
         file=file,
         line=line,
     )
+
+
+def _evaluates(site: SeamSite, loop: Loop) -> bool:
+    if loop.kind == "env":  # a policy acts without gradients in every step
+        return site.evaluates
+    return site.seam == FORWARD.event and not site.grad
 
 
 def _gaps(loop: Loop) -> Bools:

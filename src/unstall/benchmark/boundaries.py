@@ -94,14 +94,14 @@ def _again(first: Spans, others: Sequence[Spans]) -> Iterator[int]:
     """Which of the others, the spans of one subject each, are the loop of the first again."""
     began, pace = starts(first), _pace(first)
     for number, other in enumerate(others):
-        if len(other) < SAME_LOOP_CALLS or _in_turn(began, starts(other)):
+        if len(other) < SAME_LOOP_CALLS or in_turn(began, starts(other)):
             continue
         if np.abs(np.log(_pace(other) / pace)).max() <= math.log(SAME_LOOP):
             began = np.sort(np.concatenate([began, starts(other)]))
             yield number
 
 
-def _in_turn(one: Floats, other: Floats) -> bool:
+def in_turn(one: Floats, other: Floats) -> bool:
     """Whether the calls of one subject and those of another, by their sorted starts, follow each other again and again.
 
     A subject is told by its address, which another may have once it is gone: those of two folds may be one, with a

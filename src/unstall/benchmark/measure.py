@@ -18,6 +18,7 @@ from unstall.benchmark.between import between
 from unstall.benchmark.callbacks import callback_times
 from unstall.benchmark.compiled import compiled_frames, compiled_in_steps
 from unstall.benchmark.environment import usable_cores, usable_memory_bytes
+from unstall.benchmark.evaluations import evaluated
 from unstall.benchmark.frozen_parts import frozen_part
 from unstall.benchmark.gpu_states import gpu_states
 from unstall.benchmark.growing_objects import growing_objects
@@ -320,11 +321,13 @@ def _memory(main: ProcessRecording, loop: Loop, chosen: Bools, observation: Obse
 
 def _sites(main: ProcessRecording) -> list[SeamSite]:
     sites = []
+    environments = evaluated(main, main_spans(main))
     for fact in main.facts.get("site", []):
         own = [(file, function, line) for file, function, line, _ in fact["stack"] if is_program_file(file)]
         if own:
             file, function, line = own[0]
-            sites.append(SeamSite(fact["name"], file, function, line, tuple(own[1:]), bool(fact.get("grad", True))))
+            grad, evaluates = bool(fact.get("grad", True)), fact.get("subject") in environments
+            sites.append(SeamSite(fact["name"], file, function, line, tuple(own[1:]), grad, evaluates))
     return sites
 
 

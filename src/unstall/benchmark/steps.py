@@ -12,8 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from unstall.benchmark.boundaries import Floats, boundaries_of, counting, epochs_of
+from unstall.benchmark.evaluations import evaluating
 from unstall.benchmark.idle import has_requests, without_request
 from unstall.benchmark.reader import NO_PHASE, ProcessRecording, Spans, ends, held_s, starts
+from unstall.benchmark.validation import move_evaluations, move_validation
 from unstall.child.layout import CPU_KNOWN, MAIN, NETWORK, NOGRAD
 from unstall.child.seams.jax import COMPILE, TRACE
 from unstall.child.seams.network import SELECT, SOCKET
@@ -99,12 +101,13 @@ def find_loop(process: ProcessRecording, only: str | None = None) -> Loop | None
     # a callback evaluates the policy that of the loop.
     visiting = [*process.counting(Tick.FORWARD), *process.counting(Tick.ENV)]
     guests = np.isin(spans["name"], visiting) & (phase != process.own_phases(spans))
-    kind, boundaries = boundaries_of(process, spans[~guests], only)
+    evaluates = evaluating(process, spans)
+    kind, boundaries = boundaries_of(process, spans[~guests & ~evaluates], only)
     if len(boundaries) < 2:
         return None
     if kind in TRAINING:
         boundaries = _with_last_validation(process, spans, boundaries)
-    return _split(process, spans, phase, kind, boundaries)
+    return _split(process, spans, phase, kind, boundaries, spans[evaluates])
 
 
 def _with_last_validation(process: ProcessRecording, spans: Spans, boundaries: Floats) -> Floats:
@@ -177,8 +180,12 @@ def _split(
     phase: npt.NDArray[np.int64],
     kind: str,
     boundaries: Floats,
+    evaluations: Spans,
 ) -> Loop:
-    """Cut the thread's time at the boundaries; spans that cross one are shared out by length."""
+    """Cut the thread's time at the boundaries; spans that cross one are shared out by length.
+
+    ``evaluations``: what steps and resets an environment in which the policy is only evaluated.
+    """
     steps, width = len(boundaries) - 1, len(process.phase_names) + 1
     began, ended = starts(spans), ends(spans)
     first = np.clip(np.searchsorted(boundaries, began, side="right") - 1, 0, steps - 1)
@@ -198,8 +205,11 @@ def _split(
     blocked_s, cpu_s = table(blocked, inside), table(np.nan_to_num(cpu), inside)
     measured = table(np.where(np.isnan(cpu), 0, own), inside)
     moved = table(bytes_moved, inside)
-    at_boundary, validation_calls = _gaps(process, spans, boundaries, kind)
-    seconds = _move_validation(process, spans, phase, boundaries, seconds, validation_calls)
+    at_boundary, validation_calls = _gaps(process, spans, boundaries, kind, evaluations)
+    if kind == "env":
+        seconds = move_evaluations(process, spans, phase, boundaries, seconds, evaluations)
+    else:
+        seconds = move_validation(process, spans, phase, boundaries, seconds, validation_calls)
     seconds = _move_compiling(process, spans, boundaries, seconds)
     # What no seam claims is `other`; a span that crosses into the next step may claim too much of its first.
     other = process.phase_names.index(vocabulary.OTHER.name)
@@ -242,16 +252,16 @@ def _is_network(process: ProcessRecording, spans: Spans, bytes_moved: bool) -> B
 
 
 def _gaps(
-    process: ProcessRecording, spans: Spans, boundaries: Floats, kind: str
+    process: ProcessRecording, spans: Spans, boundaries: Floats, kind: str, evaluations: Spans
 ) -> tuple[Bools, npt.NDArray[np.int64]]:
-    """Which steps hold an epoch boundary, and how many forwards of validation each holds."""
+    """Which steps hold an epoch boundary, and how many calls of validation each holds: of the model, or of `step`."""
     steps = len(boundaries) - 1
 
     def count(which: Spans) -> npt.NDArray[np.int64]:
         index = np.searchsorted(boundaries, starts(which), side="right") - 1
         return np.bincount(index[(index >= 0) & (index < steps)], minlength=steps)
 
-    validation = np.zeros(steps, dtype=np.int64)
+    validation = count(evaluations) if kind == "env" else np.zeros(steps, dtype=np.int64)
     if kind in (*TRAINING, "explicit"):
         forwards = counting(process, spans, Tick.FORWARD)
         quiet = count(forwards[forwards["flags"] & NOGRAD != 0])
@@ -261,50 +271,6 @@ def _gaps(
             validation = quiet
     epochs = count(epochs_of(process, spans))
     return (validation > 0) | (epochs > 0), validation
-
-
-def _move_validation(
-    process: ProcessRecording,
-    spans: Spans,
-    phase: npt.NDArray[np.int64],
-    boundaries: Floats,
-    seconds: Floats,
-    calls: npt.NDArray[np.int64],
-) -> Floats:
-    """In a step with validation, all from its first batch to its last forward is the phase `validation`.
-
-    What the training step itself does there (its own batch, its forward with gradients) lies before or after. Where no
-    loader gives the batches, as where a policy acts in an environment, the calls of the model alone are.
-    """
-    forwards = counting(process, spans, Tick.FORWARD)
-    quiet = forwards[forwards["flags"] & NOGRAD != 0]
-    own_names = process.counting(Tick.BACKWARD) + process.counting(Tick.OPTIMIZER)
-    own = np.concatenate([forwards[forwards["flags"] & NOGRAD == 0], spans[np.isin(spans["name"], own_names)]])
-    nexts, iters = counting(process, spans, Tick.DATA), epochs_of(process, spans)
-    began, ended = starts(spans), ends(spans)
-    validation = process.phase_names.index(vocabulary.VALIDATION.name)
-    for step in np.flatnonzero(calls):
-        lo, hi = boundaries[step], boundaries[step + 1]
-        inside = (starts(quiet) >= lo) & (starts(quiet) < hi)
-        first, last = starts(quiet)[inside].min(), ends(quiet)[inside].max()
-        # From the epoch of the validation loader on, if there is one.
-        since = max(lo, ends(own)[starts(own) < first].max(initial=lo))
-        opened = starts(iters)[(starts(iters) >= since) & (starts(iters) <= first)]
-        asked = starts(nexts)[(starts(nexts) >= since) & (starts(nexts) <= last)]
-        early = asked[asked <= first]
-        first = opened.max() if len(opened) else (early.max() if len(early) else first)
-        has_loader = len(opened) or len(asked)
-        within = (began >= first) & (ended <= last) if has_loader else _inside(spans, quiet[inside])
-        moved = spans["self"][within] / 1e9
-        np.subtract.at(seconds[step], phase[within], moved)
-        seconds[step, validation] += last - first if has_loader else moved.sum()
-    return np.clip(seconds, 0, None)
-
-
-def _inside(spans: Spans, calls: Spans) -> Bools:
-    """Which spans lie within these calls, which follow each other, or are one of them."""
-    at = np.searchsorted(starts(calls), starts(spans), side="right") - 1
-    return (at >= 0) & (ends(spans) <= ends(calls)[np.clip(at, 0, None)])
 
 
 def compilations(process: ProcessRecording, spans: Spans) -> tuple[Spans, Floats]:

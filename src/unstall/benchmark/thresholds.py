@@ -25,6 +25,10 @@ MAIN_LOOP: Annotated[
     Share, "of the time in which the model runs: optimizer steps that fill less are not the program's main loop"
 ] = 0.2
 ENV_STEPS: Annotated[float, "steps of an environment", "for each of the optimizer: with fewer, it only evaluates"] = 0.2
+EVALUATED: Annotated[
+    Share, "of the updates for each step of the environment that is learned from most: in one with fewer, none is"
+] = 0.1
+FEWEST_UPDATES: Annotated[int, "updates", "that tell where a program learns from where it only looks"] = 10
 TAKES_TURNS: Annotated[
     Share, "of the calls of the model, or optimizer, that is called most: what is called less does not count steps"
 ] = 0.5

@@ -74,7 +74,7 @@ class Watcher:
     def _look(self, name: str, control: int, first: Any, second: Any) -> None:
         frame = _user_frame(sys._getframe(2))
         if frame is not None:
-            self._site(name, frame)
+            self._site(name, frame, first)
         if not self.introduced and "torch" in sys.modules:
             self.introduced = True
             self.emit_fact("torch", **_torch_facts())
@@ -119,16 +119,15 @@ class Watcher:
             self.noted.add(kind)
             self.emit_fact(kind, **facts)
 
-    def _site(self, name: str, frame: FrameType) -> None:
-        """Write down who calls this seam, once for each place."""
+    def _site(self, name: str, frame: FrameType, subject: Any) -> None:
+        """Write down who calls this seam, once for each place, and of what object that was the first call."""
         key = (name, _path(frame, _NEAREST))
         if key in self.noted:
             return
         self.noted.add(key)
         torch = sys.modules.get("torch")
-        self.emit_fact(
-            "site", name=name, stack=_path(frame, _MAX_FRAMES), grad=torch is None or torch.is_grad_enabled()
-        )
+        grad = torch is None or torch.is_grad_enabled()
+        self.emit_fact("site", name=name, stack=_path(frame, _MAX_FRAMES), grad=grad, subject=id(subject))
 
 
 def _path(frame: FrameType | None, most: int) -> tuple[tuple[str, str, int, int], ...]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from unstall.child import seams
-from unstall.child.seams import jax
+from unstall.child.seams import environments, jax
 from unstall.child.user_files import is_program_file
 from unstall.diagnose import source, vocabulary
 from unstall.diagnose.positions import Positions
@@ -64,7 +64,8 @@ class Placer:
         self.jitted = _lines(measurement, jax.SEAMS)
         self.callbacks = _callback_functions(measurement)
         self.positions = Positions(measurement.sites, measurement.plugins)
-        self.validates = measurement.phase(VALIDATION.name) is not None
+        self.validates = measurement.phase(VALIDATION.name) is not None and measurement.kind != "env"
+        self.evaluations = _evaluating_functions(measurement)
         self.is_server = measurement.phase(IDLE.name) is not None
 
     def place(self, sample: StackSample) -> Placed:
@@ -76,6 +77,8 @@ class Placer:
         seam = seam or self._compiled(program)
         phase = self._phase(seam, sample.frames, program)
         in_seam = seam == phase
+        if any((frame.file, short(frame.function)) in self.evaluations for frame, _ in program):
+            phase = VALIDATION.name
         if seam in (FORWARD.name, DATA_WAIT.name) and self.validates and self.positions.is_elsewhere(program, seam):
             phase = VALIDATION.name
         return Placed(sample, phase, program, in_seam)
@@ -154,6 +157,16 @@ def _lines(measurement: Measurement, known: Sequence[Seam]) -> dict[tuple[str, i
         if seam is not None and seam.phase is not None:
             phases[(site.file, site.line)] = seam.phase
     return phases
+
+
+def _evaluating_functions(measurement: Measurement) -> set[tuple[str, str]]:
+    """File and name of the functions that lead to an environment in which the policy is evaluated, and to no other."""
+    paths: dict[bool, set[tuple[str, str]]] = {True: set(), False: set()}
+    for site in measurement.sites:
+        if site.seam in (environments.STEP.event, environments.RESET.event):
+            places = [(site.file, site.function), *((file, function) for file, function, _ in site.callers)]
+            paths[site.evaluates].update(places)
+    return paths[True] - paths[False]
 
 
 def _callback_functions(measurement: Measurement) -> set[tuple[str, str]]:

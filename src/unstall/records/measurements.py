@@ -39,6 +39,8 @@ class SeamSite(msgspec.Struct, frozen=True):
     """(file, function, line) of the program's frames above."""
     grad: bool = True
     """Whether gradients were enabled: validation calls the model without."""
+    evaluates: bool = False
+    """Whether it steps or resets an environment in which the policy is only evaluated."""
 
 
 class LoaderMeasurement(msgspec.Struct, frozen=True):

@@ -43,6 +43,23 @@ def test_evaluation_by_hand_is_named_and_leaves_the_median_step():
     assert loop.durations.mean() - found.mean_s == pytest.approx(np.median(loop.durations), rel=0.02)
 
 
+def test_episodes_in_which_a_policy_is_evaluated_are_named_by_who_steps_them():
+    r = Recording()
+    for _ in range(4):
+        for env, steps in ((1, 40), (2, 20)):
+            for _ in range(steps):
+                r.do("~forward", 0.01, flags=NOGRAD)
+                r.do("~env.step", 0.1, arg=env)
+                if env == 1:
+                    r.do("~optimizer", 0.01)
+    acts = SeamSite("~forward", "train.py", "act", 12, (("train.py", "main", 90),), grad=False)
+    steps = [SeamSite("~env.step", "train.py", name, 1, evaluates=name == "rate") for name in ("main", "rate")]
+    loop = loop_of(r)
+    found = between(loop, np.ones(len(loop), bool), [acts, *steps])
+    assert (found.count, found.function) == (3, "rate")
+    assert found.each_s == pytest.approx(20 * 0.11, rel=0.05)
+
+
 def test_a_long_pause_that_recurs_is_told_without_a_name():
     found = measured(epochs(4, lambda r: r.spend(3.0)))
     assert (found.count, found.file) == (3, "")

@@ -377,6 +377,60 @@ def test_the_environment_in_which_a_callback_evaluates_is_not_that_of_the_loop()
     assert mean(loop, "env") == pytest.approx(0.01)
 
 
+def learn(recording, steps, *, env, every=1):
+    """Steps of an agent that acts and learns, from each step or from those of a rollout."""
+    for step in range(1, steps + 1):
+        recording.do("~forward", 0.001, flags=NOGRAD)
+        recording.do("~env.step", 0.002, arg=env)
+        if step % every == 0:
+            for _ in range(every):
+                train_step(recording, data=0)
+
+
+def evaluate(recording, *, env, episodes=2, steps=50):
+    for _ in range(episodes):
+        recording.do("~env.reset", 0.001, arg=env)
+        for _ in range(steps):
+            recording.do("~forward", 0.001, flags=NOGRAD)
+            recording.do("~env.step", 0.001, arg=env)
+
+
+@pytest.mark.parametrize("every", [1, 20], ids=["learns from each step", "learns from rollouts"])
+def test_episodes_in_which_the_policy_is_evaluated_are_no_steps_but_validation(every):
+    r = Recording()
+    for round_ in range(4):
+        learn(r, 40, env=1, every=every)
+        evaluate(r, env=100 + round_)  # made anew for each
+    loop = loop_of(r)
+    check_loop(loop)
+    assert (loop.kind, len(loop)) == ("env", 159)
+    assert np.flatnonzero(loop.at_boundary).tolist() == [39, 79, 119]
+    assert mean(loop, "validation", loop.at_boundary) == pytest.approx(2 * (0.001 + 50 * 0.002))
+    assert mean(loop, "env") == pytest.approx(0.002)
+
+
+def test_environments_that_are_all_learned_from_are_the_loop():
+    after_each_other, in_turn = Recording(), Recording()
+    for env in (1, 2, 3):
+        learn(after_each_other, 40, env=env)
+    for _ in range(40):
+        in_turn.do("~forward", 0.001, flags=NOGRAD)
+        for env in (1, 2, 3):
+            in_turn.do("~env.step", 0.002, arg=env)
+        train_step(in_turn, data=0)
+    for recording in (after_each_other, in_turn):
+        loop = loop_of(recording)
+        assert (loop.kind, len(loop)) == ("env", 119)
+        assert mean(loop, "validation") == 0
+
+
+def test_of_a_policy_that_never_learns_every_environment_is_the_loop():
+    r = Recording()
+    for env in (1, 2):
+        evaluate(r, env=env)
+    assert len(loop_of(r)) == 199
+
+
 # ---------------------------------------------------------------- servers
 
 

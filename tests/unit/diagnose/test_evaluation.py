@@ -108,3 +108,43 @@ def test_validation_that_a_framework_calls_where_it_asks_for_batches_is_validati
 def test_without_anything_between_steps_nothing_is_moved(tmp_path):
     found = blame(Source(tmp_path / "train.py", TEXT), between=None)
     assert count(found.in_phase("validation")) == 15
+
+
+AGENT = """
+    def evaluate(policy, env):
+        obs = env.reset()  # reset
+        obs = env.step(policy(obs))  # rate
+
+    def act(policy, obs):
+        return policy(obs)  # act
+
+    def train(policy, env):
+        for step in range(9):
+            action = act(policy, obs)  # call act
+            obs = env.step(action)  # step
+            target = policy(obs)  # target
+            policy(obs).backward()  # learn
+        evaluate(policy, other)  # call evaluate
+"""
+
+
+def test_of_an_agent_it_is_what_steps_another_environment_and_no_call_without_gradients(tmp_path):
+    code = Source(tmp_path / "agent.py", AGENT)
+    above = code.at("train", "# call evaluate")
+    samples = [
+        stack(code.at("train", "# call act"), code.at("act", "# act"), CALL, count=10),
+        stack(code.at("train", "# target"), CALL, count=20),
+        stack(code.at("train", "# learn"), CALL, count=20),
+        stack(above, code.at("evaluate", "# rate"), CALL, count=5),
+        stack(above, code.at("evaluate", "# rate"), count=2),
+    ]
+    rated = code.site("~env.reset", "evaluate", "# reset", ("train", "# call evaluate"))
+    sites = [
+        code.site("~forward", "train", "# learn"),
+        code.site("~env.step", "train", "# step"),
+        msgspec.structs.replace(rated, evaluates=True),
+    ]
+    phases = {"env": 0.01, "forward": 0.02, "backward": 0.02, "validation": 0.01}
+    found = Blame(measurement(phases, samples=samples, sites=sites, kind="env"))
+    assert count(found.in_phase("validation")) == 7
+    assert count(found.in_phase("forward")) == 50

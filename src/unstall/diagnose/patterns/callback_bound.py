@@ -125,10 +125,12 @@ class CallbackBound(Pattern):
 def _validates(host: HostFeatures) -> bool:
     """Whether much of the loop is an evaluation that recurs between training steps.
 
-    Calls of a model without gradients may also be a teacher's, in every step, or a policy's that acts.
+    Calls of a model without gradients may also be a teacher's, in every step, or a policy's that acts; where steps are
+    those of an environment, validation is what steps another.
     """
     between = host.measurement.between
-    if between is None or host.phase_s(ENV.name) or host.share(VALIDATION.name) < VALIDATES:
+    acts = host.measurement.kind != "env" and host.phase_s(ENV.name) > 0
+    if between is None or acts or host.share(VALIDATION.name) < VALIDATES:
         return False
     return between.mean_s >= EVALUATES_BETWEEN * host.attributed.get(VALIDATION.name, 0.0)
 

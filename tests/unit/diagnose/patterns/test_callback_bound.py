@@ -147,3 +147,8 @@ def test_in_validation_what_surrounds_the_models_calls_is_blamed_where_it_is_muc
 def test_what_is_called_without_gradients_is_not_all_validation(share, between_share, more):
     phases, more = evaluating(share, between_share, **more)
     assert match("callback-bound", phases, **more) is None
+
+
+def test_episodes_between_the_steps_of_an_agent_are_validation():
+    phases, more = evaluating(0.6, 1.0, phases={"env": 0.001}, kind="env")
+    assert match("callback-bound", phases, **more).cause == "validation"
