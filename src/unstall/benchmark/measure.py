@@ -24,7 +24,7 @@ from unstall.benchmark.gpu_states import gpu_states
 from unstall.benchmark.growing_objects import growing_objects
 from unstall.benchmark.phases import mean_phases, unhindered
 from unstall.benchmark.reader import ProcessRecording
-from unstall.benchmark.resources import cpu_between, growth, other_cores
+from unstall.benchmark.resources import cpu_between, growth, other_cores, unseen_cpu_between
 from unstall.benchmark.slowing import slowing
 from unstall.benchmark.stacks import merge, with_main_threads
 from unstall.benchmark.steps import Loop, driving_threads, find_loop, main_spans
@@ -120,7 +120,10 @@ def measure(
         page_faults=times.per_step(lambda t0, t1: growth(observation.points, {main.pid}, t0, t1, "page_faults")),
         refetch_s=main.refetch_s,
         worker_cpu_s=times.per_step(
-            lambda t0, t1: cpu_between(observation.points, pids - rank_pids - {_root(observation, main)}, t0, t1)
+            lambda t0, t1: (
+                cpu_between(observation.points, pids - rank_pids - {_root(observation, main)}, t0, t1)
+                + unseen_cpu_between(observation.points, t0, t1)
+            )
         ),
         run_delay=_run_delay(times, observation, main),
         team_delay_s=times.per_step(lambda t0, t1: growth(observation.points, {main.pid}, t0, t1, "team_delay_s")),

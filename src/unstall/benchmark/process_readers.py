@@ -40,7 +40,7 @@ class ProcessReader:
         stat = _state(pid)
         if not stat:
             return None
-        own_s, kernel_s = (int(ticks) / self._ticks_per_s for ticks in stat[11:13])
+        own_s, kernel_s, *of_children = (int(ticks) / self._ticks_per_s for ticks in stat[11:15])
         resident = _read(f"/proc/{pid}/statm").split()
         io = dict(line.split(b": ") for line in _read(f"/proc/{pid}/io").splitlines())
         return ResourcePoint(
@@ -56,6 +56,7 @@ class ProcessReader:
             team_delay_s=self._run_delay(pid, threads_of(pid)[:MOST_DELAYED_THREADS]),
             kernel_s=kernel_s,
             page_faults=int(stat[7]),
+            children_cpu_s=sum(of_children),
         )
 
     def _run_delay(self, pid: int, threads: list[str]) -> float:

@@ -6,6 +6,7 @@ hold counters, so a question about any stretch of time is a difference of two in
 
 from __future__ import annotations
 
+import itertools
 import os
 from bisect import bisect_right
 from collections import defaultdict
@@ -115,6 +116,28 @@ def cpu_between(points: Sequence[ResourcePoint], pids: Collection[int], t0: floa
     return growth(points, pids, t0, t1, "cpu_s")
 
 
+def unseen_cpu_between(points: Sequence[ResourcePoint], t0: float, t1: float) -> float:
+    """Core-seconds that processes of the tree used after the last look at them, or between two looks at none of them.
+
+    Workers that are started anew for each epoch, or a command for each file, end between two looks. What their parents
+    are told when they wait for them is all that they used; what was seen of them is less.
+    """
+    last = {point.pid: point for point in points}
+    times = sorted({point.t for point in points})
+    changes: defaultdict[float, float] = defaultdict(float)
+    told: dict[int, float] = {}
+    for point in points:
+        changes[point.t] += point.children_cpu_s - told.get(point.pid, point.children_cpu_s)
+        told[point.pid] = point.children_cpu_s
+    for point in last.values():
+        if point.t < times[-1]:
+            changes[times[bisect_right(times, point.t)]] -= point.cpu_s + point.children_cpu_s
+    # One that nobody waits for is told to nobody.
+    unseen = itertools.accumulate(itertools.accumulate(changes[t] for t in times), max, initial=0.0)
+    series = list(zip(times, itertools.islice(unseen, 1, None)))
+    return max(0.0, _at(series, t1) - _at(series, t0)) if series else 0.0
+
+
 def other_cores(machine: Sequence[MachinePoint], points: Sequence[ResourcePoint], t0: float, t1: float) -> float:
     """Cores that processes outside the tree took of those that it may use, mean from ``t0`` to ``t1``; at least 0.
 
@@ -124,7 +147,8 @@ def other_cores(machine: Sequence[MachinePoint], points: Sequence[ResourcePoint]
     if t1 <= t0 or not machine:
         return 0.0
     busy = [(point.t, point.busy_cpu_s) for point in machine]
-    outside = _at(busy, t1) - _at(busy, t0) - cpu_between(points, {point.pid for point in points}, t0, t1)
+    inside = cpu_between(points, {point.pid for point in points}, t0, t1) + unseen_cpu_between(points, t0, t1)
+    outside = _at(busy, t1) - _at(busy, t0) - inside
     return max(0.0, outside / (t1 - t0) - machine[-1].beyond_quota)
 
 

@@ -58,6 +58,8 @@ class ResourcePoint(msgspec.Struct, frozen=True):
     """CPU seconds so far that the kernel took for it."""
     page_faults: int = 0
     """Minor ones so far: pages that the kernel has given it without reading them from a disk."""
+    children_cpu_s: float = 0.0
+    """CPU seconds of its children that have ended and were waited for, theirs included."""
 
 
 class GpuClock(msgspec.Struct, frozen=True):

@@ -21,6 +21,7 @@ from unstall.benchmark.resources import (
     growth,
     other_cores,
     thin,
+    unseen_cpu_between,
 )
 from unstall.records.observations import MachinePoint, ResourcePoint
 
@@ -183,6 +184,32 @@ def test_other_cores():
     assert other_cores(machine[:1], POINTS, 0.0, 4.0) == 0.0
     assert other_cores([], [], 0.0, 4.0) == 0.0
     assert other_cores(machine, POINTS, 4.0, 4.0) == 0.0
+
+
+def test_what_workers_take_after_the_last_look_is_their_parents_to_tell():
+    """A worker that ends at once, one that was seen, and a command that no look saw; then a daemon without a parent."""
+    seen = [
+        ResourcePoint(0.0, 1, 1.0, 0.0, 0),
+        point(0.0, 2, cpu=0.0),
+        ResourcePoint(1.0, 1, 1.5, 0.0, 0),
+        point(1.0, 2, cpu=0.8),
+        ResourcePoint(2.0, 1, 2.0, 0.0, 0, children_cpu_s=1.3 + 0.4),
+        point(2.0, 3, cpu=0.9),
+        ResourcePoint(3.0, 1, 2.0, 0.0, 0, children_cpu_s=1.3 + 0.4),
+    ]
+    assert unseen_cpu_between(seen, 0.0, 3.0) == pytest.approx(0.9)
+    assert unseen_cpu_between(seen, 0.0, 1.0) == 0.0
+    assert unseen_cpu_between(seen, 1.0, 1.5) == pytest.approx(0.45)
+    assert unseen_cpu_between(seen, 2.0, 3.0) == 0.0, "the daemon's end takes nothing back"
+    assert unseen_cpu_between([], 0.0, 3.0) == 0.0
+    machine = [MachinePoint(0.0, 10.0), MachinePoint(3.0, 13.6)]
+    assert other_cores(machine, seen, 0.0, 3.0) == pytest.approx(0.0)
+
+
+def test_a_process_is_told_what_those_took_that_it_waited_for():
+    work = "import time\nend = time.process_time() + 0.2\nwhile time.process_time() < end: pass"
+    subprocess.run([sys.executable, "-c", work], check=True)
+    assert ProcessReader().look(os.getpid(), 0.0).children_cpu_s >= 0.2
 
 
 looks = st.lists(st.tuples(st.integers(1, 3), st.floats(0.0, 10.0)), min_size=1, max_size=60)
