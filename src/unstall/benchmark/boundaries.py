@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from unstall.benchmark.reader import ProcessRecording, Spans, ends, starts
-from unstall.benchmark.thresholds import ENV_STEPS, MAIN_LOOP, SAME_LOOP, SAME_LOOP_CALLS, TAKES_TURNS, TURNS
+from unstall.benchmark.thresholds import ENV_STEPS, MAIN_LOOP, ONCE_MORE, SAME_LOOP, SAME_LOOP_CALLS, TAKES_TURNS, TURNS
 from unstall.child.layout import ERROR, MODULE
 from unstall.child.seams.loader import EPOCH
 from unstall.records.vocabulary import Tick
@@ -77,9 +77,33 @@ def primary(spans: Spans) -> Spans:
     A program of several models or optimizers takes turns; one of them counts the steps. Those that come one after the
     other, each as fast as the one before, are the same loop again: a training for each fold of the data, say.
     """
+    return spans[_of_main_loop(spans)]
+
+
+def other_loops(process: ProcessRecording, spans: Spans) -> list[tuple[float, float]]:
+    """When other loops train between two steps of the main one: those of other models of a sweep, say.
+
+    From the first update to the last of each stretch in which another optimizer makes as many as tell a loop. Where it
+    comes again and again, as that of the values of an agent does after each rollout, it is of the main loop.
+    """
+    updates = counting(process, spans, Tick.OPTIMIZER)
+    is_main = _of_main_loop(updates)
+    began, others = starts(updates[is_main]), updates[~is_main]
+    found = []
+    for subject in np.unique(others["arg"]):
+        own = others[others["arg"] == subject]
+        after = np.searchsorted(began, starts(own))
+        long = np.flatnonzero(np.bincount(after) >= SAME_LOOP_CALLS)
+        if len(np.unique(after)) <= ONCE_MORE:
+            stretches = [own[after == step] for step in long]
+            found += [(float(starts(stretch)[0]), float(ends(stretch).max())) for stretch in stretches]
+    return found
+
+
+def _of_main_loop(spans: Spans) -> npt.NDArray[np.bool_]:
     subjects, inverse = np.unique(spans["arg"], return_inverse=True)
     if len(subjects) < 2:
-        return spans
+        return np.ones(len(spans), dtype=bool)
     total = np.bincount(inverse, weights=spans["dur"].astype(np.float64))
     count = np.bincount(inverse)
     total[count < TAKES_TURNS * count.max()] = 0
@@ -87,7 +111,9 @@ def primary(spans: Spans) -> Spans:
     of_subject = np.split(np.argsort(inverse, kind="stable"), np.cumsum(count)[:-1])
     same = of_subject.pop(chosen)
     again = _again(spans[same], [spans[places] for places in of_subject])
-    return spans[np.sort(np.concatenate([same, *(of_subject[number] for number in again)]))]
+    chosen_spans = np.zeros(len(spans), dtype=bool)
+    chosen_spans[np.concatenate([same, *(of_subject[number] for number in again)])] = True
+    return chosen_spans
 
 
 def _again(first: Spans, others: Sequence[Spans]) -> Iterator[int]:

@@ -15,6 +15,7 @@ from unstall.benchmark import acting, generation, ranks, steadystate
 from unstall.benchmark import loader as loader_facts
 from unstall.benchmark import model as model_facts
 from unstall.benchmark.between import between
+from unstall.benchmark.boundaries import other_loops
 from unstall.benchmark.callbacks import callback_times
 from unstall.benchmark.compiled import compiled_frames, compiled_in_steps
 from unstall.benchmark.environment import usable_cores, usable_memory_bytes
@@ -42,7 +43,7 @@ from unstall.records.measurements import (
 from unstall.records.observations import Frame, Observation, ResourcePoint, StackSample, StackWindow
 from unstall.records.report import SpanTime, Startup
 from unstall.records.run import StepTime
-from unstall.records.vocabulary import is_seam
+from unstall.records.vocabulary import TRAINING, is_seam
 
 Bools = npt.NDArray[np.bool_]
 
@@ -77,11 +78,12 @@ def measure(
     loop = loops[main.pid]
     assert loop is not None
     the_loader = loader_facts.measure(main, processes, loop)
+    others = other_loops(main, main_spans(main)) if loop.kind in TRAINING else []
     prefetched = the_loader.workers * (the_loader.prefetch_factor or 2) if the_loader else 0
     chosen, warmup, disturbed = steadystate.measured(
         loop.starts,
         loop.ends,
-        [*observation.disturbed, *_looks(main)],
+        [*observation.disturbed, *_looks(main), *others],
         [*observation.sampled, *_own_samplings(main)],
         prefetched=prefetched,
         wanted=wanted,

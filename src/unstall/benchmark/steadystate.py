@@ -77,7 +77,8 @@ def measured(
     Args:
         starts: of each step, monotonic seconds.
         ends: of each step.
-        held_up: windows (start, end) in which unstall held the program up, as it counted operators.
+        held_up: windows (start, end) that are no part of the steps: in which unstall held the program up, as it counted
+            operators, or in which another loop ran.
         sampled: those in which its stacks were sampled.
         prefetched: batches that were made ahead before the first step.
         wanted: only the last so many.

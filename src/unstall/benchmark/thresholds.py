@@ -39,6 +39,9 @@ TURNS: Annotated[
     Share, "of the calls of an optimizer or model before or after which another's come: more is in turn"
 ] = 0.25
 SAME_LOOP_CALLS: Annotated[int, "calls", "of an optimizer or model, whose pace can be told"] = 8
+ONCE_MORE: Annotated[
+    int, "stretches", "of an optimizer's calls between those of the main loop: with more, both are one loop"
+] = 2
 UNHINDERED: Annotated[
     int, "per cent of the steps", "in which it is taken that nothing keeps a team of threads from running: the quickest"
 ] = 10

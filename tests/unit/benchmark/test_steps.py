@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from spanfactory import Recording, check_loop, loop_of, mean, train, train_step
 
-from unstall.benchmark.steps import driving_threads, find_loop
+from unstall.benchmark.boundaries import other_loops
+from unstall.benchmark.steps import driving_threads, find_loop, main_spans
 from unstall.child.layout import ERROR, NETWORK, NOGRAD
 from unstall.records.vocabulary import PHASE_NAMES
 
@@ -542,3 +543,24 @@ def test_optimizers_in_turn_within_a_fold_count_once():
                 r.do("~backward", 0.01)
                 r.do("~optimizer", 0.01, arg=50 + number + player)
     assert len(loop_of(r)) == 60
+
+
+def test_other_loops_of_a_sweep_are_told_with_the_time_they_take():
+    """Of models of two sizes in turn: those of the other size are not the main loop's, nor of any of its steps."""
+    r = Recording()
+    for number, seconds in enumerate((0.05, 0.01, 0.05, 0.01)):
+        fold(r, 10 + number, 20 + number, seconds=seconds)
+    process = r.process()
+    first, second = other_loops(process, main_spans(process))
+    assert len(find_loop(process)) == 60
+    assert second[0] - first[1] > 30 * 0.05
+    assert first[1] - first[0] == pytest.approx(30 * 0.03, rel=0.1)
+
+
+def test_an_optimizer_that_comes_after_each_rollout_is_of_the_main_loop():
+    r = Recording()
+    for _ in range(4):
+        for player in (0, 1):
+            fold(r, 10 + player, 20 + player, steps=10, seconds=0.01 * (player + 1))
+    process = r.process()
+    assert other_loops(process, main_spans(process)) == []
