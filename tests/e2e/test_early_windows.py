@@ -51,3 +51,53 @@ def test_the_training_after_the_first_rollouts_is_looked_at(workspace):
     per_step = throughput["flops_per_s"] * throughput["step_s"]["mean"]
     assert throughput["flops_coverage"] == 1
     assert per_step == pytest.approx(32 * (FORWARD + BACKWARD) + 4 * 2 * FORWARD, rel=0.15)
+
+
+DISTILLATION = """
+    import torch
+    from torch import nn
+
+
+    def make(width):
+        return nn.Sequential(nn.Linear(64, width), nn.ReLU(), nn.Linear(width, 10))
+
+
+    def fit(model, steps, loss_of):
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        for step in range(steps):
+            optimizer.zero_grad()
+            loss_of(torch.randn(64, 64)).backward()
+            optimizer.step()
+
+
+    class Distiller(nn.Module):
+        def __init__(self, teacher, student):
+            super().__init__()
+            self.teacher, self.student = teacher.eval(), student
+
+        def loss(self, x):
+            with torch.no_grad():
+                wanted = self.teacher(x)
+            return (self.student(x) - wanted).square().mean()
+
+
+    torch.manual_seed(0)
+    teacher, student = make(4096), make(16)
+    fit(teacher, 40, lambda x: teacher(x).square().mean())
+    teacher.requires_grad_(False)
+    fit(student, 1500, Distiller(teacher, student).loss)
+"""
+
+
+@pytest.mark.slow
+def test_of_a_teacher_and_its_student_the_longer_training_is_looked_at(workspace):
+    workspace.write("program.py", DISTILLATION)
+    report = workspace.watched("program.py").report
+    verdict = report["verdict"]
+    assert (verdict["pattern"], verdict["cause"]) == ("recompute-bound", "frozen-part")
+    assert verdict["culprit"]["function"] == "Distiller.loss"
+    throughput = report["throughput"]
+    teacher, student = (2 * 64 * (64 * width + width * 10) for width in (4096, 16))
+    backward = 2 * student - 2 * 64 * 64 * 16  # nobody asks for the gradients of the inputs
+    per_step = throughput["flops_per_s"] * throughput["step_s"]["mean"]
+    assert per_step == pytest.approx(teacher + student + backward, rel=0.05)

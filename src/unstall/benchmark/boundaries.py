@@ -100,6 +100,13 @@ def other_loops(process: ProcessRecording, spans: Spans) -> list[tuple[float, fl
     return found
 
 
+def earlier_training(process: ProcessRecording, spans: Spans, before: float) -> float:
+    """When the last training that is none of the main loop ended, before this time; minus infinity without any."""
+    updates = counting(process, spans, Tick.OPTIMIZER)
+    ended = ends(updates[~_of_main_loop(updates)])
+    return float(ended[ended < before].max(initial=-np.inf))
+
+
 def _of_main_loop(spans: Spans) -> npt.NDArray[np.bool_]:
     subjects, inverse = np.unique(spans["arg"], return_inverse=True)
     if len(subjects) < 2:

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unstall.benchmark import acting, generation, ranks, steadystate
+from unstall.benchmark import acting, early_looks, generation, ranks, steadystate
 from unstall.benchmark import loader as loader_facts
 from unstall.benchmark import model as model_facts
 from unstall.benchmark.between import between
-from unstall.benchmark.boundaries import other_loops
+from unstall.benchmark.boundaries import earlier_training, other_loops
 from unstall.benchmark.callbacks import callback_times
 from unstall.benchmark.compiled import compiled_frames, compiled_in_steps
 from unstall.benchmark.environment import usable_cores, usable_memory_bytes
@@ -99,10 +99,11 @@ def measure(
     pids = {point.pid for point in observation.points}
     durations = loop.durations[chosen]
     regular = loop.durations[chosen & ~loop.at_boundary]
-    sites = _sites(main)
+    sites = _sites(main, loop)
     generated = generation.measure(main, loop, chosen)
-    the_model = model_facts.measure(main, loop, chosen, peak_flops, generated)
-    operators, other_operators = model_facts.operators(main, loop, chosen, the_model.device)
+    looked_at = early_looks.of_loop(main, loop)
+    the_model = model_facts.measure(looked_at, loop, chosen, peak_flops, generated)
+    operators, other_operators = model_facts.operators(looked_at, loop, chosen, the_model.device)
     measurement = Measurement(
         kind=loop.kind,
         steps=int(chosen.sum()),
@@ -124,7 +125,7 @@ def measure(
         worker_cpu_s=times.per_step(
             lambda t0, t1: (
                 cpu_between(observation.points, pids - rank_pids - {_root(observation, main)}, t0, t1)
-                + unseen_cpu_between(observation.points, t0, t1)
+                + unseen_cpu_between(observation.machine, t0, t1)
             )
         ),
         run_delay=_run_delay(times, observation, main),
@@ -133,12 +134,12 @@ def measure(
         loader=the_loader,
         model=the_model,
         generation=generated,
-        modules=model_facts.modules(main),
+        modules=model_facts.modules(looked_at),
         operators=operators,
         other_operators=other_operators,
-        recomputation=model_facts.recomputation(main, loop, chosen, the_model.device),
-        zero_products=zero_products(main, the_model.device),
-        frozen=frozen_part(main),
+        recomputation=model_facts.recomputation(looked_at, loop, chosen, the_model.device),
+        zero_products=zero_products(looked_at, the_model.device),
+        frozen=frozen_part(looked_at),
         world_size=main.identity.world_size if main.identity else 1,
         ranks=the_ranks,
         unseen_ranks=ranks.unseen(main, the_ranks),
@@ -324,16 +325,21 @@ def _memory(main: ProcessRecording, loop: Loop, chosen: Bools, observation: Obse
     )
 
 
-def _sites(main: ProcessRecording) -> list[SeamSite]:
-    sites = []
-    environments = evaluated(main, main_spans(main))
+def _sites(main: ProcessRecording, loop: Loop) -> list[SeamSite]:
+    """Where the program calls seams; last what it called in another training, before the loop."""
+    sites: list[SeamSite] = []
+    elsewhere: list[SeamSite] = []
+    spans = main_spans(main)
+    environments = evaluated(main, spans)
+    trained_before = earlier_training(main, spans, float(loop.starts[0]))
     for fact in main.facts.get("site", []):
         own = [(file, function, line) for file, function, line, _ in fact["stack"] if is_program_file(file)]
         if own:
             file, function, line = own[0]
             grad, evaluates = bool(fact.get("grad", True)), fact.get("subject") in environments
-            sites.append(SeamSite(fact["name"], file, function, line, tuple(own[1:]), grad, evaluates))
-    return sites
+            site = SeamSite(fact["name"], file, function, line, tuple(own[1:]), grad, evaluates)
+            (elsewhere if fact.get("t", trained_before) < trained_before else sites).append(site)
+    return sites + elsewhere
 
 
 def _gpu(loop: Loop, observation: Observation) -> list[float] | None:

@@ -6,7 +6,6 @@ hold counters, so a question about any stretch of time is a difference of two in
 
 from __future__ import annotations
 
-import itertools
 import os
 from bisect import bisect_right
 from collections import defaultdict
@@ -50,6 +49,8 @@ class ResourceMonitor:
         self._tree: list[int] = [pid]
         self._own_cpu_s: dict[int, float] = {}
         self._ended_cpu_s = 0.0
+        self._before: dict[int, ResourcePoint] = {}
+        self._told_cpu_s = self._unseen_cpu_s = 0.0
 
     def poll(self, now: float) -> None:
         """Take a look if it is time to. ``now`` is ``time.monotonic()``."""
@@ -69,15 +70,29 @@ class ResourceMonitor:
 
     def _look_at_tree(self, now: float) -> None:
         self._tree = self._descendants(every_thread=self._looks % THOROUGH_EVERY == 0)
-        looks = (self._reader.look(pid, now) for pid in self._tree)
-        self.points.extend(point for point in looks if point is not None)
+        looks = {pid: look for pid in self._tree if (look := self._reader.look(pid, now)) is not None}
+        self._account(looks)
+        self.points.extend(looks.values())
         if len(self.points) > self.most_points:
             self.points = thin(self.points)
+
+    def _account(self, looks: dict[int, ResourcePoint]) -> None:
+        """What was not seen of the processes that ended since the last look.
+
+        Workers that are started anew for each epoch, or a command for each file, end between two looks. What a parent
+        is told when it waits for them is all that they used. One that nobody waits for is told to nobody.
+        """
+        before, self._before = self._before, looks
+        told = sum(look.children_cpu_s - before[pid].children_cpu_s for pid, look in looks.items() if pid in before)
+        seen = sum(look.cpu_s + look.children_cpu_s for pid, look in before.items() if pid not in looks)
+        self._told_cpu_s += told - seen
+        self._unseen_cpu_s = max(self._unseen_cpu_s, self._told_cpu_s)
 
     def _look_at_machine(self, now: float) -> None:
         point = MachinePoint(
             t=now,
             busy_cpu_s=self._cores.busy_s() - self._unstall_cpu_s(now),
+            unseen_cpu_s=self._unseen_cpu_s,
             beyond_quota=self._cores.beyond_quota,
             gpu_utilization=self.gpus.utilization(),
             gpu_memory_bytes=self.gpus.memory_bytes(),
@@ -116,26 +131,10 @@ def cpu_between(points: Sequence[ResourcePoint], pids: Collection[int], t0: floa
     return growth(points, pids, t0, t1, "cpu_s")
 
 
-def unseen_cpu_between(points: Sequence[ResourcePoint], t0: float, t1: float) -> float:
-    """Core-seconds that processes of the tree used after the last look at them, or between two looks at none of them.
-
-    Workers that are started anew for each epoch, or a command for each file, end between two looks. What their parents
-    are told when they wait for them is all that they used; what was seen of them is less.
-    """
-    last = {point.pid: point for point in points}
-    times = sorted({point.t for point in points})
-    changes: defaultdict[float, float] = defaultdict(float)
-    told: dict[int, float] = {}
-    for point in points:
-        changes[point.t] += point.children_cpu_s - told.get(point.pid, point.children_cpu_s)
-        told[point.pid] = point.children_cpu_s
-    for point in last.values():
-        if point.t < times[-1]:
-            changes[times[bisect_right(times, point.t)]] -= point.cpu_s + point.children_cpu_s
-    # One that nobody waits for is told to nobody.
-    unseen = itertools.accumulate(itertools.accumulate(changes[t] for t in times), max, initial=0.0)
-    series = list(zip(times, itertools.islice(unseen, 1, None)))
-    return max(0.0, _at(series, t1) - _at(series, t0)) if series else 0.0
+def unseen_cpu_between(machine: Sequence[MachinePoint], t0: float, t1: float) -> float:
+    """Core-seconds of the tree's processes after the last look at each, or between two looks that saw none of it."""
+    unseen = [(point.t, point.unseen_cpu_s) for point in machine]
+    return _at(unseen, t1) - _at(unseen, t0) if unseen else 0.0
 
 
 def other_cores(machine: Sequence[MachinePoint], points: Sequence[ResourcePoint], t0: float, t1: float) -> float:
@@ -147,7 +146,7 @@ def other_cores(machine: Sequence[MachinePoint], points: Sequence[ResourcePoint]
     if t1 <= t0 or not machine:
         return 0.0
     busy = [(point.t, point.busy_cpu_s) for point in machine]
-    inside = cpu_between(points, {point.pid for point in points}, t0, t1) + unseen_cpu_between(points, t0, t1)
+    inside = cpu_between(points, {point.pid for point in points}, t0, t1) + unseen_cpu_between(machine, t0, t1)
     outside = _at(busy, t1) - _at(busy, t0) - inside
     return max(0.0, outside / (t1 - t0) - machine[-1].beyond_quota)
 

@@ -1,8 +1,9 @@
 """Early looks at a loop: which operators a cycle runs, and which modules. Runs in the user's process.
 
 In between two calls of one seam with the same subject; a report leaves these steps out. A program that calls its model
-many times before it trains (rollouts, an evaluation of what it begins with) is looked at again when it trains, and one
-that only infers, when it goes on with batches of another size (an index was made, requests follow).
+many times before it trains (rollouts, an evaluation of what it begins with) is looked at again when it trains, one
+that only infers, when it goes on with batches of another size (an index was made, requests follow), and one that trains
+again (a student after its teacher), when a new optimizer steps.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 _MOST_OPTIMIZERS = 64
+_MOST_TRAININGS = 3
+_PATIENCE = 5000
+"""Events that are heard on the whole while steps of new optimizers are waited for."""
 
 
 class EarlyWindows:
@@ -42,7 +46,7 @@ class EarlyWindows:
         """``watcher``: what is called at each event, to be told to the recorder."""
         self.emit_fact = emit_fact
         self.watcher = watcher
-        self.state = "waiting" if options.get("flops", True) else "done"
+        self.state = "waiting" if options.get("flops", True) else "off"
         self.key: tuple[str, int] | None = None
         self.counter: Any = None
         self.counted: dict[str, Any] = {}
@@ -64,6 +68,13 @@ class EarlyWindows:
         """In a row since then, with batches of another size."""
         self.is_second = False
         """Whether such a loop is looked at again."""
+        self.look = 0
+        """Which one this is: a number of its own for each loop."""
+        self.trainings = 0
+        """Looked at so far."""
+        self.new_steps: dict[int, int] = {}
+        """Steps of the optimizers that were made since a training was looked at, by their address."""
+        self.patience = _PATIENCE
         self.roots: dict[int, weakref.ref[Any]] = {}
         """The models that were called, by their address: they live and die as without unstall."""
         self._optimizers: dict[int, weakref.ref[Any]] = {}
@@ -77,7 +88,9 @@ class EarlyWindows:
         return self.state in ("flops", "modules")
 
     def event(self, name: str, first: Any, second: Any, count: int) -> None:
-        if self.state == "done" or (self.is_open and get_ident() != self.thread):
+        if name == optimizer.MADE.event:
+            self._expect_training(first)
+        if self.state in ("done", "off") or (self.is_open and get_ident() != self.thread):
             return
         self.optimizer_seen = self.optimizer_seen or name == optimizer.STEP.event
         if name == modules.FORWARD.event and len(self.roots) < 8:
@@ -96,7 +109,7 @@ class EarlyWindows:
             self._follow_gradients(name, first, second)
         if self.state == "waiting":
             again = self._is_another_loop(name, first, second)
-            if again or self._may_open(name, count):
+            if again or self._may_open(name, first, count):
                 self.key, self.is_second = (name, id(first)), again
                 self.size = modules.batch_size(first, second) if name == modules.FORWARD.event else None
                 self._open_flops()
@@ -108,12 +121,33 @@ class EarlyWindows:
         elif time.monotonic() > self.overdue:
             self._close_flops() if self.state == "flops" else self._close_modules()
 
-    def _may_open(self, name: str, count: int) -> bool:
+    def _may_open(self, name: str, first: Any, count: int) -> bool:
         """Whether the loop's cycles are known to begin with this call, the ``count``-th."""
+        if self.trainings:
+            return self._trains_again(name, first)
         if name == optimizer.STEP.event:
             return count >= self.FLOPS_AT_OPTIMIZER
         early = name == modules.FORWARD.event and count == self.FLOPS_AT_FORWARD
         return early and self.key is None and not self.optimizer_seen
+
+    def _expect_training(self, made: Any) -> None:
+        """An optimizer is made: after a training that was looked at, another one may begin."""
+        if self.state == "done" and self.trainings < _MOST_TRAININGS and self.patience > 0:
+            self.state = "waiting"
+            recording.native.watch(self.watcher, True)
+        if self.trainings and self.state == "waiting":
+            self.new_steps[id(made)] = 0
+
+    def _trains_again(self, name: str, first: Any) -> bool:
+        """Whether an optimizer that was made since then has begun to step."""
+        self.patience -= 1
+        if name == optimizer.STEP.event and id(first) in self.new_steps:
+            self.new_steps[id(first)] += 1
+            return self.new_steps[id(first)] >= self.FLOPS_AT_OPTIMIZER
+        if self.patience <= 0:
+            self.state = "done"
+            recording.native.watch(self.watcher, False)
+        return False
 
     def _is_another_loop(self, name: str, first: Any, second: Any) -> bool:
         """Whether the model that was looked at infers in another loop now, by the size of its batches; once."""
@@ -161,8 +195,11 @@ class EarlyWindows:
         self.thread = get_ident()
         self.began = time.monotonic()
         self.counted, self.without_gradients, self.overdue = {}, 0, float("inf")
+        self.look += 1
+        if self.trainings:  # what another training stepped is none of this one's
+            self._optimizers = {each: known for each, known in self._optimizers.items() if each in self.new_steps}
         if flops.compiled():
-            self.emit_fact("flops", compiled=True)
+            self.emit_fact("flops", compiled=True, look=self.look)
         if flops.compiled() or flops.innermost_mode() is not None:
             # Inside a mode of the program's own ours would be on top when the program leaves its own.
             self._open_modules()
@@ -179,6 +216,8 @@ class EarlyWindows:
         self.backward_s = times.backward_s if times is not None else 0.0
         return {
             "per": self.key[0],
+            "look": self.look,
+            "subject": self.key[1],
             "flops": counter.flops,
             "ops": counter.ops,
             "written": counter.written,
@@ -224,7 +263,7 @@ class EarlyWindows:
         """The watcher failed, or this is a fork, or the program ends: count no more."""
         if self.state == "modules":
             recording.native.modules(False)
-        self.state = "done"
+        self.state = "off"
         self.counted = {}  # a fork must not tell it at its end, too
         self.roots.clear()
         self._optimizers.clear()
@@ -251,17 +290,20 @@ class EarlyWindows:
         recording.native.modules(False)
         recording.native.watch(self.watcher, self.optimizer_seen and not steps)  # a step comes soon, to look at
         self.state = "done" if steps else "waiting"
-        self.emit_fact("window", what="modules", marks=self.marks, per=self.key[0])
+        self.trainings += steps
+        self.new_steps = {}
+        self.emit_fact("window", what="modules", marks=self.marks, per=self.key[0], look=self.look)
         self.watcher.device_calls.tell(self.emit_fact)
         dropped = self.dropped.facts() if self.dropped is not None else None
         if dropped is not None:
-            self.emit_fact("dropped", backward=self.backward_s, **dropped)
+            self.emit_fact("dropped", backward=self.backward_s, look=self.look, **dropped)
         self.dropped = None
         alive = self.optimizers()
         states = frozen.states(self._models(), alive, self.versions)
         for root in self._models():
             more = gradients.facts(root, alive) if steps else {}  # where all gradients are there
-            self.emit_fact("modules", per=self.key[0], root=id(root), modules=_module_table(root, states), **more)
+            table = _module_table(root, states)
+            self.emit_fact("modules", per=self.key[0], root=id(root), modules=table, look=self.look, **more)
         if steps:
             self.roots.clear()
 

@@ -85,6 +85,8 @@ class MachinePoint(msgspec.Struct, frozen=True):
     """None for a device that does not tell."""
     beyond_quota: float = 0.0
     """Cores of these that a quota leaves to others at any time."""
+    unseen_cpu_s: float = 0.0
+    """Of them, core-seconds of the program's processes that ended between two looks, after the last look at each."""
 
 
 class Observation(msgspec.Struct, frozen=True):

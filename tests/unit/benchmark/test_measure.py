@@ -211,6 +211,20 @@ def test_flops_of_rollouts_and_of_training_are_those_of_a_step_together(within, 
     assert [each.frames[0].function for each in measured.operators] == ["learn"]
 
 
+@pytest.mark.parametrize(("longer", "own"), [(0, "teach"), (1, "learn")])
+def test_of_two_trainings_it_is_the_main_loops_operators_that_count(longer, own):
+    r = Recording()
+    for number, function in enumerate(("teach", "learn")):
+        look = {"per": "~optimizer", "look": number + 1, "subject": 20 + number, "ops": 9, "known": 1, "unknown": 0}
+        r.emit_fact("flops", flops=100 * (number + 1), lines=[line(function)], **look)
+        r.emit_fact("modules", per="~optimizer", root=10 + number, look=number + 1, modules=[])
+        steps, seconds = 200 if number == longer else 20, 0.02 + 0.1 * number  # at paces of their own
+        train(r, steps, model=10 + number, optimizer_id=20 + number, forward=seconds)
+    measured = run(r).measurement
+    assert [each.frames[0].function for each in measured.operators] == [own]
+    assert measured.model.flops == pytest.approx(100 * (longer + 1))
+
+
 def line(function, forward=0.001, backward=0.002, **more):
     return {"path": [("train.py", function, 3)], "forward": forward, "backward": backward, "node": "", **more}
 

@@ -186,24 +186,31 @@ def test_other_cores():
     assert other_cores(machine, POINTS, 4.0, 4.0) == 0.0
 
 
-def test_what_workers_take_after_the_last_look_is_their_parents_to_tell():
+def test_what_workers_take_after_the_last_look_is_their_parents_to_tell(monkeypatch):
     """A worker that ends at once, one that was seen, and a command that no look saw; then a daemon without a parent."""
-    seen = [
-        ResourcePoint(0.0, 1, 1.0, 0.0, 0),
-        point(0.0, 2, cpu=0.0),
-        ResourcePoint(1.0, 1, 1.5, 0.0, 0),
-        point(1.0, 2, cpu=0.8),
-        ResourcePoint(2.0, 1, 2.0, 0.0, 0, children_cpu_s=1.3 + 0.4),
-        point(2.0, 3, cpu=0.9),
-        ResourcePoint(3.0, 1, 2.0, 0.0, 0, children_cpu_s=1.3 + 0.4),
+
+    def looked_at(t, pid, cpu, children=0.0):
+        return ResourcePoint(t, pid, cpu, 0.0, 0, children_cpu_s=children)
+
+    looks = [
+        [looked_at(0.0, 1, 1.0), looked_at(0.0, 2, 0.0)],
+        [looked_at(1.0, 1, 1.5), looked_at(1.0, 2, 0.8)],
+        [looked_at(2.0, 1, 2.0, children=1.3 + 0.4), looked_at(2.0, 3, 0.9)],
+        [looked_at(3.0, 1, 2.0, children=1.3 + 0.4)],
     ]
-    assert unseen_cpu_between(seen, 0.0, 3.0) == pytest.approx(0.9)
-    assert unseen_cpu_between(seen, 0.0, 1.0) == 0.0
-    assert unseen_cpu_between(seen, 1.0, 1.5) == pytest.approx(0.45)
-    assert unseen_cpu_between(seen, 2.0, 3.0) == 0.0, "the daemon's end takes nothing back"
+    monitor = ResourceMonitor(1, period_s=0.5)
+    for t, seen in enumerate(looks):
+        by_pid = {each.pid: each for each in seen}
+        monkeypatch.setattr(monitor, "_descendants", lambda by_pid=by_pid, **_: list(by_pid))
+        monkeypatch.setattr(monitor._reader, "look", lambda pid, _, by_pid=by_pid: by_pid.get(pid))
+        monitor.poll(float(t))
+    machine = [MachinePoint(look.t, 1.2 * look.t, unseen_cpu_s=look.unseen_cpu_s) for look in monitor.machine]
+    assert unseen_cpu_between(machine, 0.0, 3.0) == pytest.approx(0.9)
+    assert unseen_cpu_between(machine, 0.0, 1.0) == 0.0
+    assert unseen_cpu_between(machine, 1.0, 1.5) == pytest.approx(0.45)
+    assert unseen_cpu_between(machine, 2.0, 3.0) == 0.0, "the daemon's end takes nothing back"
     assert unseen_cpu_between([], 0.0, 3.0) == 0.0
-    machine = [MachinePoint(0.0, 10.0), MachinePoint(3.0, 13.6)]
-    assert other_cores(machine, seen, 0.0, 3.0) == pytest.approx(0.0)
+    assert other_cores(machine, monitor.points, 0.0, 3.0) == pytest.approx(0.0)
 
 
 def test_a_process_is_told_what_those_took_that_it_waited_for():

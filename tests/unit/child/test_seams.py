@@ -81,6 +81,7 @@ class FakeOptimizer:
 
     def __init__(self):
         self.pre, self.post = [], []
+        self.Optimizer = type("Optimizer", (), {"__init__": lambda optimizer, groups=(): None})
 
     def register_optimizer_step_pre_hook(self, hook):
         self.pre.append(hook)
@@ -124,6 +125,13 @@ def test_optimizer_steps_are_recorded_by_their_hooks(recorded, optimizers):
     assert recorded.names() == ["~optimizer"]
     assert int(span["arg"]) == id(optimizers)
     assert ticks(recorded, Tick.OPTIMIZER) == 1
+
+
+def test_a_new_optimizer_is_recorded(recorded, optimizers):
+    made = optimizers.Optimizer(groups=[])
+    (span,) = recorded.spans()
+    assert (recorded.names(), int(span["arg"])) == (["~optimizer.made"], id(made))
+    assert ticks(recorded, Tick.OPTIMIZER) == 0
 
 
 @pytest.mark.parametrize("named", [False, True])

@@ -292,9 +292,9 @@ def looking(api, tmp_path):
     return Watched(api, tmp_path / "rec-1.bin", {})
 
 
-def train(watched, net, steps):
+def train(watched, net, steps, optimizer=None):
     """As the seams see a training loop, with the work done between them."""
-    optimizer = SimpleNamespace()
+    optimizer = optimizer or SimpleNamespace()
     keep = []
     for _ in range(steps):
         watched.see("~forward", net, keep)
@@ -318,6 +318,37 @@ def test_the_operators_of_one_optimizer_step_are_counted(looking):
     (table,) = looking.of("modules")
     assert [(row["name"], row["type"]) for row in table["modules"]] == [("", "Net"), ("layer", "Linear")]
     assert looking.of("error") == []
+
+
+def made(looking):
+    looking.see("~optimizer.made", optimizer := SimpleNamespace())
+    return optimizer
+
+
+def test_a_training_after_the_first_is_looked_at_as_well(looking):
+    """Of a student after its teacher, each with an optimizer of its own; what comes third is one too many."""
+    made_first = made(looking)
+    teacher, student = Net(), Net()
+    train(looking, teacher, 12, made_first)
+    assert looking.watcher.windows.state == "done"
+    trained = [train(looking, student, 12, made(looking)) for _ in range(4)]
+    looks = looking.of("flops")
+    assert [look["look"] for look in looks] == [1, 2, 3]
+    assert [look["subject"] for look in looks] == [id(each) for each in [made_first, *trained[:2]]]
+    assert looks[1]["flops"] / looks[1]["cycles"] == looks[0]["flops"] / looks[0]["cycles"]
+    assert [table["root"] for table in looking.of("modules")] == [id(teacher), id(student), id(student)]
+    assert looking.watcher.windows.state == "done"
+
+
+def test_an_optimizer_that_never_steps_is_not_waited_for_for_ever(looking):
+    first = train(looking, Net(), 12)
+    made(looking)
+    assert looking.watcher.windows.state == "waiting"
+    for _ in range(10_000):
+        looking.see("~optimizer", first)
+    assert looking.watcher.windows.state == "done"
+    made(looking)
+    assert looking.watcher.windows.state == "done"
 
 
 def test_no_mode_is_left_active_after_the_look(looking):
@@ -443,7 +474,7 @@ def test_what_was_counted_is_told_at_the_programs_end(looking):
 def test_a_compiled_program_says_so_instead(looking, monkeypatch):
     monkeypatch.setattr(flops, "compiled", lambda: True)
     train(looking, Net(), 12)
-    assert looking.of("flops") == [{"compiled": True}]
+    assert looking.of("flops") == [{"compiled": True, "look": 1}]
     assert [window["what"] for window in looking.of("window")] == ["modules"]
 
 

@@ -9,7 +9,7 @@ from types import FunctionType, MethodType
 from typing import Any
 
 from unstall.child import finding
-from unstall.child.recording import hooks, wrap
+from unstall.child.recording import hooks, wrap, wrap_attribute
 from unstall.records.vocabulary import OPTIMIZER, OTHER, Seam, Tick
 
 STEP = Seam(
@@ -23,6 +23,9 @@ STEP = Seam(
     ),
 )
 
+MADE = Seam("~optimizer.made", counts=Tick.OTHER)
+"""A new optimizer is the first sign of another training: of a student after its teacher, of a sweep's next trial."""
+
 CLOSURE = Seam("~closure", phase=OTHER.name)
 """What an optimizer is given to call, which computes the loss: Lightning's whole training step. It is no part of the
 update, and as much the program's own code as if it had been called before."""
@@ -32,6 +35,7 @@ _handles: list[Any] = []
 
 
 def _install(module: Any) -> None:
+    wrap_attribute(module.Optimizer, "__init__", MADE)
     if "torch._dynamo" in sys.modules:
         _register_traceable(module)
     else:
@@ -122,6 +126,6 @@ def _find() -> list[FunctionType]:
     return finding.functions(finding.inner(type(optimizer).step) for optimizer in _alive())
 
 
-SEAMS = (STEP, CLOSURE)
+SEAMS = (STEP, MADE, CLOSURE)
 FINDERS = {STEP.stub: _find}
 TARGETS = {"torch.optim.optimizer": _install, "torch._dynamo": _on_dynamo}

@@ -147,6 +147,7 @@ def _cores(archive: Archive, roles: dict[str, list[list[ResourcePoint]]], edges:
     shown = [(role, sum(_rate(points, "cpu_s", edges) for points in group)) for role, group in roles.items()]
     program_cores = sum(rate for _, rate in shown)
     if len(archive.machine) > 2:
+        program_cores = program_cores + _rate(archive.machine, "unseen_cpu_s", edges)
         outside = _rate(archive.machine, "busy_cpu_s", edges) - program_cores - archive.machine[-1].beyond_quota
         shown.append(("other programs", outside.clip(0)))
     panel = _panel("Cores at work", "cores", shown, stacked=True)
