@@ -39,12 +39,17 @@ _PACKS = "pack_padded_sequence"
 
 def objections(host: HostFeatures) -> list[str]:
     """Why the run is not shown to be healthy, one line each; empty where it is."""
-    model = host.measurement.model
-    lines = []
+    beside = []
     if host.model_s < ACCOUNTED * host.step_s:
         name = largest_phase(host, besides=MODEL_PHASES)
         share = percent(host.model_s / host.step_s)
-        lines.append(f"only {share} of a step is the model's math; {name} takes {percent(host.share(name))}")
+        beside.append(f"only {share} of a step is the model's math; {name} takes {percent(host.share(name))}")
+    return beside + objections_to_model(host)
+
+
+def objections_to_model(host: HostFeatures) -> list[str]:
+    """Of these, why the model's own math is not shown to be what it should be."""
+    model, lines = host.measurement.model, []
     if (model.batch_size or BATCHED) <= SINGLE and host.model_calls >= CALLED_OFTEN:
         lines.append(f"the model is called {model.forwards:.3g} times a step on single observations")
     if wastes_gradients(host):

@@ -31,11 +31,16 @@ class Unexplained(Pattern):
         objections = health.objections(host)
         if not objections:
             return None
-        is_model = host.model_s >= sum(host.seconds.values()) / 2
+        # A model that takes most of the step is what to look at, but where it does what it should.
+        is_model = host.model_s >= sum(host.seconds.values()) / 2 and bool(health.objections_to_model(host))
         phase = health.largest_phase(host, besides=() if is_model else MODEL_PHASES)
+        besides = "" if phase == health.largest_phase(host) else " besides the model's math"
         suspects = [spot for spot in hotspots(host.blame) if spot.phase == phase and spot.process == "main"]
         suspects = suspects[: int(SUSPECTS)]
-        evidence = [f"{of_step(host.share(phase), host.phase_s(phase))}, is {phase}, the largest part", *objections]
+        evidence = [
+            f"{of_step(host.share(phase), host.phase_s(phase))}, is {phase}, the largest part{besides}",
+            *objections,
+        ]
         if suspects:
             evidence.append(f"most samples of it are in {', '.join(map(_place, suspects))}")
         return self.finding(
