@@ -129,6 +129,14 @@ def test_costly_operators_without_a_formula_lower_the_coverage():
     assert counter.unknown >= 1
 
 
+def test_the_norms_of_clipped_gradients_are_not_costly():
+    parameters = [torch.ones(3, 5, requires_grad=True) for _ in range(4)]
+    sum((parameter @ torch.ones(5)).sum() for parameter in parameters).backward()
+    with flops.make_counter() as counter:
+        torch.nn.utils.clip_grad_norm_(parameters, 1.0)
+    assert counter.ops > 4 and counter.unknown == 0
+
+
 @pytest.mark.filterwarnings("ignore:Sparse")
 @pytest.mark.parametrize("layout", ["to_sparse", "to_sparse_csr"])
 def test_a_sparse_product_is_not_counted_as_if_it_were_dense(layout):
