@@ -110,6 +110,7 @@ def test_a_program_to_which_a_fork_is_something_else_is_started_as_ever(place, f
     assert runner.forks is None
 
 
+@pytest.mark.long
 def test_a_fork_that_does_not_end_is_ended_and_the_next_one_runs(place):
     runner = place.runner("import torch, time\nprint('it waits', flush=True)\ntime.sleep(600)\n")
     runner.use_forks()

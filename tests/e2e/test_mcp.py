@@ -152,7 +152,10 @@ def test_a_change_that_stops_the_clock_is_refused(program):
     asking(program, ask)
 
 
-@pytest.mark.parametrize("first", ["pass", "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"])
+IGNORES = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
+
+
+@pytest.mark.parametrize("first", ["pass", pytest.param(IGNORES, marks=pytest.mark.long)])
 def test_a_run_that_is_cancelled_ends_with_all_its_processes(program, first):
     program.write("train.py", f"{first}\n" + textwrap.dedent(PROGRAM))
 

@@ -207,6 +207,7 @@ def test_calls_run_on_the_strongest_node_as_this_command_would(workspace, cluste
     assert len(facts["told"]) == 1 and "2 cores" in facts["told"][0]
 
 
+@pytest.mark.long
 def test_where_a_node_is_lost_another_one_goes_on_with_what_is_known_by_then(workspace, cluster):
     running = run(workspace, cluster, LOSS)
     running.wait_for("begun")

@@ -198,7 +198,7 @@ def test_one_of_each_shows_in_every_command(workspace, env):
     unstall(workspace, "export", "last", "--verdict-line", "verdict.txt", env=env)
     assert (workspace.folder / "verdict.txt").read_text() == "token-bound"
 
-    words = ["--stub", "tokens", "--budget", "40s", "--json", "simplify.json", "program.py"]
+    words = ["--stub", "tokens", "--budget", "20s", "--json", "simplify.json", "program.py"]
     unstall(workspace, "simplify", *words, env=env)
     simplified = json.loads((workspace.folder / "simplify.json").read_text())
     (experiment,) = [one for one in simplified["experiments"] if one["name"] == "without the tokenizer"]
@@ -212,7 +212,7 @@ def test_one_of_each_shows_in_every_command(workspace, env):
 
 
 def test_its_remedy_and_advice_are_among_those_of_optimize(workspace, env):
-    words = ["--budget", "45s", "--json", "optimize.json", "program.py"]
+    words = ["--budget", "20s", "--json", "optimize.json", "program.py"]
     done = unstall(workspace, "optimize", *words, env=env)
     assert "tokenize the whole corpus once" in " ".join((done.out + done.err).split())
     names = [remedy["name"] for remedy in json.loads((workspace.folder / "optimize.json").read_text())["remedies"]]

@@ -162,6 +162,7 @@ def test_the_working_tree_against_a_revision_is_different(program):
     assert proof["first_difference"]["detail"] == "404550 instead of 499500"
 
 
+@pytest.mark.long
 def test_what_is_left_where_the_sandbox_takes_notes_is_seen(program):
     finds = """
     notes = next(value for name, value in os.environ.items() if name.endswith("ALL_SANDBOX")) + "/notes"
@@ -203,6 +204,7 @@ DRAWN = """
 """
 
 
+@pytest.mark.long
 def test_a_result_that_is_known_under_the_programs_own_seeds_is_not_proven(program):
     (program / "train.py").write_text(textwrap.dedent(DRAWN).lstrip())
     git(program, "-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-qam", "drawn")

@@ -219,6 +219,7 @@ def test_a_jax_loop_that_waits_for_its_generator(workspace):
     assert {"data_wait", "dispatch"} <= phases(watched)
 
 
+@pytest.mark.long
 def test_a_jax_function_that_is_compiled_in_every_step(workspace):
     needs("jax")
     workspace.write("program.py", JAX_RECOMPILING)

@@ -227,6 +227,7 @@ def test_fsdp2_waits_in_forward_for_the_late_rank(workspace):
     assert phases["comm"] > 0.5 > phases.get("forward", 0.0)
 
 
+@pytest.mark.long
 def test_a_run_that_sees_one_of_two_nodes_does_not_blame_its_own_mathematics(workspace):
     workspace.write("train.py", TORCHRUN)
     address = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port(), "WORLD_SIZE": "2", "LOCAL_RANK": "0"}
@@ -297,6 +298,7 @@ def on_nodes():
         pytest.skip(str(reason))
 
 
+@pytest.mark.long
 def test_two_nodes_with_clocks_hours_apart(workspace, on_nodes):
     workspace.write("train.py", TORCHRUN)
     port, shared = free_port(), workspace.beside / "shared"

@@ -95,6 +95,7 @@ def test_ranks_that_ray_starts_on_several_nodes_are_one_report(workspace, cluste
     assert (verdict["pattern"], verdict["culprit"]["function"]) == ("straggler", "features")
 
 
+@pytest.mark.long
 def test_a_loop_of_one_worker_is_found_on_its_node(workspace, cluster):
     result = run(workspace, cluster, workspace.write("train.py", TRAINING), "1", free_port())
     assert result.report["verdict"]["culprit"]["function"] == "features"

@@ -72,6 +72,7 @@ def shares(watched):
     return {phase["name"]: phase["share"] for phase in watched.report["phases"]}
 
 
+@pytest.mark.long
 def test_a_server_that_nobody_asks_much_of_is_idle(server):
     alone, watched = server.both("server.py", "40", "0.2")
     assert alone.out == watched.out and watched.status == 0

@@ -50,7 +50,7 @@ PROGRAM = """
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("which", ["head", "smooth"])
+@pytest.mark.parametrize("which", [pytest.param("head", marks=pytest.mark.long), "smooth"])
 def test_products_with_zeros_are_said_where_they_are(workspace, which):
     script = workspace.write("program.py", PROGRAM)
     plain, watched = workspace.both("program.py", which)

@@ -69,7 +69,7 @@ def measure(
     """Measure the main loop of a run; None when no process of it has one."""
     loops = {process.pid: find_loop(process) for process in processes}
     looping = [process for process in processes if loops[process.pid] is not None]
-    looping = [process for process in looping if not ranks.is_helper(process, looping)]
+    looping = [process for process in looping if not ranks.is_helper(process, looping, loops)]
     if not looping:
         return None
     driving = {process.pid: threads for process in looping if (threads := driving_threads(process))}
@@ -102,7 +102,9 @@ def measure(
     sites = _sites(main, loop)
     generated = generation.measure(main, loop, chosen)
     looked_at = early_looks.of_loop(main, loop)
-    the_model = model_facts.measure(looked_at, loop, chosen, peak_flops, generated)
+    the_model = model_facts.measure(
+        looked_at, loop, chosen, peak_flops=peak_flops, threads=_threads(main, processes), generated=generated
+    )
     operators, other_operators = model_facts.operators(looked_at, loop, chosen, the_model.device)
     measurement = Measurement(
         kind=loop.kind,
@@ -131,6 +133,7 @@ def measure(
         run_delay=_run_delay(times, observation, main),
         team_delay_s=times.per_step(lambda t0, t1: growth(observation.points, {main.pid}, t0, t1, "team_delay_s")),
         other_cores=times.mean(lambda t0, t1: other_cores(observation.machine, observation.points, t0, t1)),
+        computing=ranks.computing(loop, looping),
         loader=the_loader,
         model=the_model,
         generation=generated,
@@ -195,6 +198,18 @@ class _Times:
         if not self.seconds:
             return 0.0
         return sum(between(begin, end) * (end - begin) for begin, end in self.stretches) / self.seconds
+
+
+def _threads(main: ProcessRecording, processes: Sequence[ProcessRecording]) -> int:
+    """That torch computes with; a forked process says nothing of its own, and begins with what its parent has."""
+    by_pid = {process.pid: process for process in processes}
+    process: ProcessRecording | None = main
+    while process is not None:
+        fact = process.first("torch")
+        if fact is not None:
+            return int(fact.get("threads", 0))
+        process = by_pid.get(process.parent)
+    return 0
 
 
 def _root(observation: Observation, main: ProcessRecording) -> int:

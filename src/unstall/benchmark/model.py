@@ -21,7 +21,13 @@ from unstall.records.run import Generation
 
 
 def measure(
-    main: ProcessRecording, loop: Loop, chosen: Bools, peak_flops: float | None, generated: Generation | None
+    main: ProcessRecording,
+    loop: Loop,
+    chosen: Bools,
+    *,
+    peak_flops: float | None,
+    threads: int,
+    generated: Generation | None,
 ) -> ModelMeasurement:
     """The main model of the measured steps.
 
@@ -30,11 +36,11 @@ def measure(
         loop: its steps.
         chosen: which of them are measured.
         peak_flops: FLOP/s of this machine, single precision.
+        threads: that torch computes with; 0 where that is not known.
         generated: the mean request, where a step is one: says how many sequences a call is for.
     """
     spans = main_spans(main)
     forwards = _forwards(spans, main)
-    threads = int((main.first("torch") or {}).get("threads", 0))
     arithmetic = _arithmetic(main, forwards, loop, chosen)
     if not len(forwards):
         return ModelMeasurement(peak_flops=peak_flops, threads=threads, **arithmetic)

@@ -9,11 +9,12 @@ import numpy as np
 from unstall.benchmark import steadystate
 from unstall.benchmark.exchange import gradient_exchange
 from unstall.benchmark.phases import mean_phases
-from unstall.benchmark.reader import ProcessRecording
+from unstall.benchmark.reader import ProcessRecording, ends, starts
 from unstall.benchmark.steps import Bools, Loop, extent_s, main_spans
 from unstall.child.seams.collectives import COLLECTIVE, FUNCTIONAL, GROUP_SHIFT, WAIT
 from unstall.child.seams.loader import FETCH
 from unstall.records.measurements import GroupMeasurement, RankMeasurement
+from unstall.records.vocabulary import TRAINING
 
 Loops = Mapping[int, Loop | None]
 """The main loop of each process."""
@@ -22,15 +23,20 @@ _WHOLE_WORLD = ("default_pg", "mesh_default")
 _UNNAMED = ("", "undefined")
 
 
-def is_helper(process: ProcessRecording, others: Sequence[ProcessRecording]) -> bool:
+def is_helper(process: ProcessRecording, others: Sequence[ProcessRecording], loops: Loops) -> bool:
     """Whether it serves the process that started it, as loader workers and environments do.
 
-    A rank may be started by another one; it then joined a process group, or its launcher called it another rank.
+    A rank may be started by another one; it then joined a process group, or its launcher called it another rank. Nor
+    does one of a pool serve that trains for longer than what started it: a search that fits the winner once more.
     """
     parent = next((other for other in others if other.pid == process.parent and other is not process), None)
     if parent is None or (process.identity is not None and process.identity.joined):
         return False
-    return process.identity is None or _place(process) == _place(parent)
+    if process.identity is not None:
+        return _place(process) == _place(parent)
+    loop = loops[process.pid]
+    trains = loop is not None and loop.kind in TRAINING
+    return not trains or extent_s(loop) <= extent_s(loops[parent.pid])
 
 
 def _place(process: ProcessRecording) -> tuple[int, int]:
@@ -47,6 +53,14 @@ def find_main(looping: Sequence[ProcessRecording], loops: Loops) -> ProcessRecor
             -extent_s(loops[process.pid]),
         ),
     )
+
+
+def computing(loop: Loop, looping: Sequence[ProcessRecording]) -> int:
+    """How many of these processes run a model or an optimizer for most of the time in which the loop runs."""
+    begin, end = float(loop.starts[0]), float(loop.ends[-1])
+    spans = (process.spans[np.isin(process.spans["name"], process.driving)] for process in looping)
+    common = (min(end, ends(own).max()) - max(begin, starts(own).min()) for own in spans if len(own))
+    return sum(bool(seconds > (end - begin) / 2) for seconds in common)
 
 
 def of_world(main: ProcessRecording, looping: Sequence[ProcessRecording], loops: Loops) -> list[ProcessRecording]:

@@ -104,6 +104,11 @@ class ProcessRecording:
         """The numbers of the names of the seams that count as this kind."""
         return [number for number, seam in self.seams.items() if seam.counts == kind]
 
+    @cached_property
+    def driving(self) -> list[int]:
+        """The numbers of the names of the seams whose calls mark what runs a loop."""
+        return [number for number, seam in self.seams.items() if seam.drives_loop]
+
     def named(self, name: str, *, main_only: bool = True) -> Spans:
         """The spans of one name, calls of submodules left out."""
         wanted = (self.spans["name"] == self.ids.get(name, -1)) & (self.spans["flags"] & MODULE == 0)

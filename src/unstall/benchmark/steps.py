@@ -74,10 +74,9 @@ def main_spans(process: ProcessRecording) -> Spans:
     Then it is the busiest; of a server, which may have a thread for each request, all that call the model.
     """
     main = process.spans[process.spans["flags"] & MAIN != 0]
-    drives = [number for number, seam in process.seams.items() if seam.drives_loop]
-    if np.isin(main["name"], drives).any() or not len(process.spans):
+    if np.isin(main["name"], process.driving).any() or not len(process.spans):
         return main
-    others = process.spans[np.isin(process.spans["name"], drives)]
+    others = process.spans[np.isin(process.spans["name"], process.driving)]
     if not len(others):
         return main
     threads, counts = np.unique(others["thread"], return_counts=True)

@@ -46,6 +46,19 @@ def contended_s(measurement: Measurement) -> float:
     return min(longer_s, (measurement.run_delay or 0.0) * step_s + measurement.team_delay_s)
 
 
+def among_processes_s(measurement: Measurement) -> float:
+    """Seconds a step that the main thread waits for cores while processes of the program compute with too many threads.
+
+    Each of several processes has a team as large as there are cores, unless somebody says otherwise. It is a part of
+    what that costs: who has a core waits, too, for the slowest of its team. 0 where others can have had the cores.
+    """
+    threads = measurement.computing * measurement.model.threads
+    waits = measurement.run_delay or 0.0
+    if measurement.computing < 2 or threads <= measurement.cores or waits < OWN_DELAY:
+        return 0.0
+    return waits * measurement.step.mean if measurement.other_cores < NEIGHBOURS else 0.0
+
+
 def of_other_work(host: HostFeatures, taken_s: float) -> tuple[float, list[str], list[str]]:
     """Seconds a step that go with other work, where it is the larger part of all outside of the model.
 

@@ -228,6 +228,8 @@ class Measurement(msgspec.Struct, frozen=True):
     """Share of the step that the main thread was ready to run and had no core."""
     team_delay_s: float = 0.0
     """Seconds a step that the threads of the main process, together, were ready to run and had no core."""
+    computing: int = 1
+    """Processes of the program that run a loop of a model at the same time, this one and other ranks included."""
     other_cores: float = 0.0
     loader: LoaderMeasurement | None = None
     model: ModelMeasurement = msgspec.field(default_factory=ModelMeasurement)

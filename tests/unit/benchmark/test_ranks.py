@@ -49,6 +49,23 @@ def test_what_a_rank_starts_inherits_its_variables_and_is_a_helper():
     assert (m.main_pid, m.ranks) == (100, [])
 
 
+def alone(pid, parent, steps):
+    return rank(0, pid=pid, parent=parent, joined=None, steps=steps)
+
+
+def test_of_a_search_in_a_pool_it_is_the_pool_that_is_measured():
+    """Two processes that train, and what started them fits the winner once more."""
+    search = alone(100, 50, steps=10)
+    m = measurement(search, alone(201, 100, steps=200), alone(202, 100, steps=180))
+    assert (m.main_pid, m.computing, m.ranks) == (201, 2, [])
+    assert m.total_steps == 199
+
+
+def test_a_process_that_trains_less_than_what_started_it_is_a_helper():
+    m = measurement(alone(100, 50, steps=200), alone(201, 100, steps=40))
+    assert (m.main_pid, m.computing) == (100, 1)
+
+
 def test_the_group_knows_better_than_the_launcher():
     variables = {"rank": 5, "world_size": 8, "launcher": "Slurm"}
     m = measurement(rank(0, launcher=variables), rank(1, launcher=variables))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from unstall.diagnose.features import HostFeatures
-from unstall.diagnose.own_threads import ONE_THREAD
+from unstall.diagnose.own_threads import ONE_THREAD, among_processes_s
 from unstall.diagnose.patterns.base import Features, Pattern, UsualRemedy, name_of, of_step, part
 from unstall.diagnose.positions import HOST_PLACES
 from unstall.diagnose.thresholds import MOSTLY_CONTENDED, OVERSUBSCRIBED
@@ -12,15 +12,21 @@ from unstall.records.run import Utilization
 from unstall.text.units import percent
 from unstall.threshold import Range
 
+_A_SHARE_EACH = (
+    "give each process its share of the cores: torch.set_num_threads(1) in what a pool starts it with, or "
+    "OMP_NUM_THREADS=1 in the environment"
+)
+
 
 class Oversubscribed(Pattern):
     """More threads than cores: a library's pool beside torch's, or more threads of torch's than there are cores."""
 
     name = "oversubscribed"
     brief = "threads of the program's own libraries take each other's cores"
-    causes = ("thread-pools", "threads")
+    causes = ("thread-pools", "threads", "processes")
     advice = ONE_THREAD
     by_hand = (
+        ("processes", _A_SHARE_EACH),
         ("threads", "no more threads than cores: torch.set_num_threads(), OMP_NUM_THREADS"),
         (None, ONE_THREAD),
     )
@@ -36,11 +42,19 @@ class Oversubscribed(Pattern):
             ),
         ),
     )
-    usual_remedies = ((None, UsualRemedy("one thread for BLAS", Range(0.0, 0.0, 0.6, "two programs: 0"))),)
+    usual_remedies = (
+        ("processes", UsualRemedy("one thread a process", Range(0.0, 0.1, 0.6, "a sweep of two processes"))),
+        (None, UsualRemedy("one thread for BLAS", Range(0.0, 0.0, 0.6, "two programs: 0"))),
+    )
 
     def on_host(self, host: HostFeatures) -> Finding | None:
-        """By what the model takes beyond its quickest steps, while its threads wait for cores that nobody else has."""
-        lost_s, measured = host.contended_s, host.measurement
+        """By what the model takes beyond its quickest steps, while its threads wait for cores that nobody else has.
+
+        Where several processes compute no step is a quick one: by how long the main thread waits.
+        """
+        among_s, lost_s, measured = among_processes_s(host.measurement), host.contended_s, host.measurement
+        if among_s >= OVERSUBSCRIBED * host.step_s:
+            return self._among_processes(host, among_s)
         share = lost_s / host.step_s
         if share < OVERSUBSCRIBED:
             return None
@@ -64,6 +78,23 @@ class Oversubscribed(Pattern):
             confidence="high" if share >= MOSTLY_CONTENDED else "medium",
             evidence=evidence,
             advice=advice,
+        )
+
+    def _among_processes(self, host: HostFeatures, lost_s: float) -> Finding:
+        measured, share = host.measurement, lost_s / host.step_s
+        threads = measured.model.threads
+        return self.finding(
+            cause="processes",
+            share=share,
+            headroom=host.headroom_without(lost_s),
+            confidence="high" if share >= MOSTLY_CONTENDED else "medium",
+            evidence=[
+                f"{measured.computing} processes of the program compute at the same time, each with {threads} threads, "
+                f"on {measured.cores:g} cores",
+                f"the main thread waits for a core {percent(measured.run_delay or 0.0)} of the time, and no other "
+                "program takes one",
+            ],
+            advice=[_A_SHARE_EACH],
         )
 
     def rank(self, finding: Finding, features: Features) -> float:

@@ -42,6 +42,33 @@ def test_more_threads_of_torchs_than_cores():
     assert any("set_num_threads(2)" in line for line in finding.advice)
 
 
+AMONG_PROCESSES = {"computing": 2, "worker_cpu_s": 0.09, "unhindered_s": {}}
+
+
+def test_processes_that_each_have_threads_for_all_cores():
+    finding = check(found(**AMONG_PROCESSES), "oversubscribed")
+    assert (finding.cause, finding.share) == ("processes", pytest.approx(0.4))
+    assert any(
+        "2 processes of the program compute at the same time, each with 2 threads" in e for e in finding.evidence
+    )
+    assert any("OMP_NUM_THREADS=1" in line for line in finding.advice)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"computing": 1},
+        {"model": ModelMeasurement(threads=1)},
+        {"run_delay": 0.02},
+        {"other_cores": 0.8},
+        {"cores": 8.0},
+    ],
+    ids=["one process", "a thread each", "no wait for a core", "other programs", "cores for all"],
+)
+def test_processes_with_cores_enough_are_none(other):
+    assert found(**{**AMONG_PROCESSES, **other}) is None
+
+
 @pytest.mark.parametrize(
     "other",
     [
