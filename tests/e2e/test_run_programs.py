@@ -147,6 +147,46 @@ def test_an_agent_that_is_evaluated_in_an_environment_of_its_own(workspace):
     assert verdict["culprit"]["function"] in ("rate_policy", "act")
 
 
+def test_a_search_whose_trials_train_in_a_pool(workspace):
+    """The steps are those of a trial, not of the winner that is fitted once more in the process that waits for them."""
+    workspace.write(
+        "program.py",
+        """
+        import multiprocessing
+
+        import torch
+
+
+        def noise():
+            return sum((i * i) % 7 for i in range(100_000)) % 5
+
+
+        def fit(rate, steps=300):
+            torch.set_num_threads(1)
+            model = torch.nn.Linear(64, 64)
+            optimizer = torch.optim.SGD(model.parameters(), lr=rate)
+            for _ in range(steps):
+                x = torch.randn(32, 64) + (noise() if steps > 100 else 0)
+                optimizer.zero_grad()
+                model(x).square().mean().backward()
+                optimizer.step()
+            return rate
+
+
+        if __name__ == "__main__":
+            with multiprocessing.get_context("fork").Pool(2) as pool:
+                best, *_ = pool.map(fit, [0.001, 0.002])
+            fit(best, steps=60)
+        """,
+    )
+    watched = workspace.watched("program.py")
+    assert 60 < watched.steps <= 300
+    assert watched.report["throughput"]["flops_coverage"] == 1
+    verdict = watched.report["verdict"]
+    assert verdict["pattern"] == "host-bound"
+    assert verdict["culprit"]["function"].startswith("noise")
+
+
 def test_marked_steps_without_torch(workspace):
     workspace.write(
         "program.py",

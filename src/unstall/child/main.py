@@ -126,8 +126,18 @@ class Child:
         allow_tracing()  # a fork does not inherit the leave
         if opened:
             self.open()
+            native.watch(self._wait_for_training, False)
         if self.on_fork is not None:
             self.on_fork()
+
+    def _wait_for_training(self, number: int, control: int, first: Any, second: Any) -> None:
+        """A forked child that trains, as in a pool, is looked at as any process that does; a loader's worker is not."""
+        from unstall.child.seams.optimizer import STEP
+
+        if native.names().get(STEP.event) == number:
+            self.watch()
+            assert self.watcher is not None
+            self.watcher(number, control, first, second)
 
     def record_memory(self) -> None:
         """Start memray, in the program's main process or in each rank, and not in their helpers."""

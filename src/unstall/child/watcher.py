@@ -127,8 +127,7 @@ class Watcher:
         self.noted.add(key)
         torch = sys.modules.get("torch")
         grad = torch is None or torch.is_grad_enabled()
-        path, now = _path(frame, _MAX_FRAMES), time.monotonic()
-        self.emit_fact("site", name=name, stack=path, grad=grad, subject=id(subject), t=now)
+        self.emit_fact("site", name=name, stack=_path(frame, _MAX_FRAMES), grad=grad, subject=id(subject))
 
 
 def _path(frame: FrameType | None, most: int) -> tuple[tuple[str, str, int, int], ...]:
