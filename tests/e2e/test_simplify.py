@@ -243,7 +243,7 @@ def test_workers_that_take_the_cores_are_not_mistaken_for_computation(workspace)
 
 def test_a_program_that_ends_in_the_middle_is_started_again(workspace):
     workspace.write("train.py", SHORT)
-    report = simplify(workspace, "train.py", "100", options=["--stub", "note", "--budget", "18s"]).report
+    report = simplify(workspace, "train.py", "160", options=["--stub", "note", "--budget", "28s"]).report
     (noted,) = report["experiments"]
     assert noted["name"] == "without note" and noted["segments"] >= 8
     assert report["study"]["runs"] > 2, "one to observe, one to try, and those that ended in between"

@@ -38,6 +38,7 @@ def measure(main: ProcessRecording, processes: Sequence[ProcessRecording], loop:
         dataset=str(config.get("dataset", "")),
         collate=str(config.get("collate", "")),
         collate_at=tuple(config.get("collate_at", ("", 0))),
+        samples_at=tuple(config.get("samples_at", ("", 0))),
         batches_per_step=_per_regular_step(nexts, loop),
         start_s=_epoch_start(epochs, nexts, workers) / len(loop),
         epochs=len(epochs),

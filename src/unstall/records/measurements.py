@@ -57,6 +57,8 @@ class LoaderMeasurement(msgspec.Struct, frozen=True):
     collate: str = ""
     collate_at: tuple[str, int] = ("", 0)
     """File and line of it."""
+    samples_at: tuple[str, int] = ("", 0)
+    """File and line of the program's that makes a sample."""
     batches_per_step: float = 0.0
     service_s: float = 0.0
     """Wall seconds to make one batch, in the process that makes it."""

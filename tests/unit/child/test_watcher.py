@@ -126,6 +126,26 @@ def test_a_loader_is_told_when_its_first_epoch_begins(watched):
     assert (facts["num_workers"], facts["batch_size"], facts["pin_memory"]) == (0, 4, False)
     assert (facts["dataset"], facts["iterable"]) == ("TensorDataset", False)
     assert facts["collate"] == "default_collate"
+    assert facts["samples_at"] == ("", 0)
+
+
+class Rows(torch.utils.data.Dataset):
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, index):
+        return torch.zeros(2)
+
+
+def test_a_loader_is_told_with_the_line_that_makes_a_sample(watched):
+    part = torch.utils.data.Subset(torch.utils.data.ConcatDataset([Rows()]), range(4))
+    datasets = (Rows(), torch.utils.data.Subset(Rows(), range(4)), part)
+    loaders = [torch.utils.data.DataLoader(dataset) for dataset in datasets]
+    for loader in loaders:
+        watched.see("~data.iter", loader)
+    own, of_subset, of_parts = (facts["samples_at"] for facts in watched.of("loader"))
+    assert own == of_subset == (__file__, Rows.__getitem__.__code__.co_firstlineno)
+    assert of_parts == ("", 0), "which of several it is, is not told"
 
 
 def test_an_iterable_dataset_is_known_as_one(watched):

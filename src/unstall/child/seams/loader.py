@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from unstall.child import finding, reading
 from unstall.child.recording import native, wrap, wrap_attribute
+from unstall.child.user_files import is_program_file
 from unstall.records.vocabulary import DATA_WAIT, Seam, Tick
 
 if TYPE_CHECKING:
@@ -64,6 +65,8 @@ def _note_epoch(listener: Listener, count: int, loader: Any, _: Any) -> None:
 
 
 _NAMED = (FunctionType, BuiltinFunctionType, MethodType, native.SpanFunction, type)
+_PARTS = 5
+"""Most datasets that one is looked through for, as a subset of a subset is."""
 _SETTINGS = ("num_workers", "batch_size", "prefetch_factor", "persistent_workers", "pin_memory", "in_order")
 
 
@@ -79,7 +82,18 @@ def _facts(loader: Any) -> dict[str, Any]:
         "iterable": issubclass(type(dataset), getattr(sys.modules.get("torch.utils.data"), "IterableDataset", ())),
         "collate": collate.__qualname__ if type(collate) in _NAMED else type(collate).__qualname__,
         "collate_at": _written_at(collate),
+        "samples_at": _samples_at(dataset),
     }
+
+
+def _samples_at(dataset: Any) -> tuple[str, int]:
+    """File and line of the program's that makes a sample, in the dataset or in one that it is a part of."""
+    for _ in range(_PARTS):
+        place = reading.written_at(dataset, "__getitem__")
+        if place["file"] and is_program_file(place["file"]):
+            return place["file"], place["line"]
+        dataset = reading.attributes(dataset).get("dataset")
+    return "", 0
 
 
 def _written_at(collate: Any) -> tuple[str, int]:

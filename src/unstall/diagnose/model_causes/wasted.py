@@ -96,9 +96,9 @@ class Padding(ModelCause):
 
     def culprit(self, host: HostFeatures, suspects: Suspects) -> Culprit | None:
         loader = host.measurement.loader
-        file, line = loader.collate_at if loader is not None else ("", 0)
-        if is_program_file(file):  # the program's own function makes a batch of samples
-            return culprit_at(file, line, host.share(FORWARD.name, BACKWARD.name))
+        for file, line in (loader.collate_at, loader.samples_at) if loader is not None else ():
+            if is_program_file(file):  # the program's own function makes a batch of samples, or the samples
+                return culprit_at(file, line, host.share(FORWARD.name, BACKWARD.name))
         return super().culprit(host, suspects)
 
     def evidence(self, host: HostFeatures, suspects: Suspects) -> list[str]:

@@ -125,6 +125,13 @@ def test_compute_bound_by_padding_blames_what_makes_the_batch(tmp_path):
     finding = check(found, "compute-bound", headroom=2.4)
     assert (finding.cause, finding.culprit.function) == ("padding", "Collator.__call__")
     assert "60 % of the positions in a batch are padding, 50 % in every row" in finding.evidence
+    of_a_library = LoaderMeasurement(
+        collate="default_collate",
+        collate_at=("/usr/lib/python3/site-packages/torch/utils/data/_utils/collate.py", 363),
+        samples_at=(made.file, made.line("# collate")),
+    )
+    found = match("compute-bound", {"forward": 0.03, "backward": 0.07}, model=model, loader=of_a_library)
+    assert found.culprit.function == "Collator.__call__", "what makes a sample"
     for elsewhere in (None, LoaderMeasurement(collate="", collate_at=("", 0))):  # the program makes its batches
         finding = match("compute-bound", {"forward": 0.03, "backward": 0.07}, model=model, loader=elsewhere)
         assert finding.cause == "padding" and finding.culprit is None, "no line is known"
