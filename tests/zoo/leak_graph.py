@@ -40,7 +40,7 @@ def train_epoch(model, optimizer, sentences, tags, clock, detach):
 def main():
     args = parse_args()
     generator = torch.Generator().manual_seed(0)
-    sentences = torch.randint(0, 2000, (20_000, 24), generator=generator)
+    sentences = torch.randint(0, 2000, (100_000, 24), generator=generator)
     tags = (sentences * 13 + 5) % 1200
     model = TaggingModel()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)

@@ -133,7 +133,7 @@ def measure(
         run_delay=_run_delay(times, observation, main),
         team_delay_s=times.per_step(lambda t0, t1: growth(observation.points, {main.pid}, t0, t1, "team_delay_s")),
         other_cores=times.mean(lambda t0, t1: other_cores(observation.machine, observation.points, t0, t1)),
-        computing=ranks.computing(loop, looping),
+        computing=ranks.computing(main, loop, looping),
         loader=the_loader,
         model=the_model,
         generation=generated,

@@ -55,12 +55,17 @@ def find_main(looping: Sequence[ProcessRecording], loops: Loops) -> ProcessRecor
     )
 
 
-def computing(loop: Loop, looping: Sequence[ProcessRecording]) -> int:
-    """How many of these processes run a model or an optimizer for most of the time in which the loop runs."""
+def computing(main: ProcessRecording, loop: Loop, looping: Sequence[ProcessRecording]) -> int:
+    """How many processes of the main one's machine run a model or an optimizer for most of the time of its loop."""
     begin, end = float(loop.starts[0]), float(loop.ends[-1])
-    spans = (process.spans[np.isin(process.spans["name"], process.driving)] for process in looping)
+    here = (process for process in looping if _host(process) == _host(main))
+    spans = (process.spans[np.isin(process.spans["name"], process.driving)] for process in here)
     common = (min(end, ends(own).max()) - max(begin, starts(own).min()) for own in spans if len(own))
     return sum(bool(seconds > (end - begin) / 2) for seconds in common)
+
+
+def _host(process: ProcessRecording) -> str:
+    return str((process.first("process") or {}).get("host", ""))
 
 
 def of_world(main: ProcessRecording, looping: Sequence[ProcessRecording], loops: Loops) -> list[ProcessRecording]:

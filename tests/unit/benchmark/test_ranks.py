@@ -11,10 +11,10 @@ from unstall.records.observations import Observation
 GROUP = 1 << 48
 
 
-def rank(number, *, pid=None, parent=50, launcher=None, joined=2, steps=40, comm=()):
+def rank(number, *, pid=None, parent=50, launcher=None, joined=2, steps=40, comm=(), host="node"):
     """A training process. ``joined``: the world of its process group, if any; ``launcher``: its variables' facts."""
     r = Recording(pid=pid or 100 + number, parent=parent)
-    r.emit_fact("process", pid=r.pid, parent=parent, host="node", **(launcher or {}))
+    r.emit_fact("process", pid=r.pid, parent=parent, host=host, **(launcher or {}))
     if joined:
         r.emit_fact("rank", rank=number, world_size=joined, host="node")
     for _ in range(steps):
@@ -64,6 +64,11 @@ def test_of_a_search_in_a_pool_it_is_the_pool_that_is_measured():
 def test_a_process_that_trains_less_than_what_started_it_is_a_helper():
     m = measurement(alone(100, 50, steps=200), alone(201, 100, steps=40))
     assert (m.main_pid, m.computing) == (100, 1)
+
+
+def test_what_computes_on_another_machine_takes_no_core_of_this_one():
+    assert measurement(rank(0), rank(1)).computing == 2
+    assert measurement(rank(0), rank(1, host="another")).computing == 1
 
 
 def test_the_group_knows_better_than_the_launcher():
