@@ -107,7 +107,7 @@ CASES: tuple[Case, ...] = (
     ),
     case("tensorboard_histograms", "callback-bound/logging", "log_histograms"),
     case("two_teams", "oversubscribed/thread-pools", "Sensors.mixed"),
-    case("pool_search", "oversubscribed/processes"),
+    case("pool_search", "oversubscribed/processes", "run_trial"),
     case(
         "grid_env",
         "environment-bound/env",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from unstall.child.seams import modules, optimizer
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.own_threads import ONE_THREAD, among_processes_s
 from unstall.diagnose.patterns.base import Features, Pattern, UsualRemedy, name_of, of_step, part
@@ -85,6 +86,7 @@ class Oversubscribed(Pattern):
         threads = measured.model.threads
         return self.finding(
             cause="processes",
+            culprit=host.caller(optimizer.STEP, modules.FORWARD, share=share),
             share=share,
             headroom=host.headroom_without(lost_s),
             confidence="high" if share >= MOSTLY_CONTENDED else "medium",

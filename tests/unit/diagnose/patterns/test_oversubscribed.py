@@ -45,9 +45,11 @@ def test_more_threads_of_torchs_than_cores():
 AMONG_PROCESSES = {"computing": 2, "worker_cpu_s": 0.09, "unhindered_s": {}}
 
 
-def test_processes_that_each_have_threads_for_all_cores():
-    finding = check(found(**AMONG_PROCESSES), "oversubscribed")
+def test_processes_that_each_have_threads_for_all_cores(code):
+    sites = [code.site("~optimizer", "main", "# model")]
+    finding = check(found(sites=sites, **AMONG_PROCESSES), "oversubscribed")
     assert (finding.cause, finding.share) == ("processes", pytest.approx(0.4))
+    assert (finding.culprit.function, finding.culprit.line) == ("main", code.line("# model"))
     assert any(
         "2 processes of the program compute at the same time, each with 2 threads" in e for e in finding.evidence
     )
