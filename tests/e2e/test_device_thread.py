@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 
 PROGRAM = """
+    import os
     import threading
 
     import torch
@@ -80,7 +81,8 @@ PROGRAM = """
         loss = model(Stored(torch.arange(3.0) + step)).sum()
         loss.backward()
         optimizer.step()
-    print(Threads.seen, model.stored.kept.tolist())
+    print(Threads.seen, model.stored.kept.tolist(), flush=True)
+    os._exit(0)  # torch's thread of such a device may abort a program that ends otherwise, with unstall or without
 """
 
 
