@@ -33,6 +33,11 @@ class Oversubscribed(Pattern):
     )
     calibration = (
         (
+            "processes",
+            None,
+            Range(0.8, 5.0, 40.0, "two programs: 4 to 75, from run to run; teams that spin for cores they lack"),
+        ),
+        (
             None,
             None,
             Range(
