@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from unstall.child.seams import modules, optimizer
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.own_threads import ONE_THREAD, among_processes_s
@@ -35,7 +37,7 @@ class Oversubscribed(Pattern):
         (
             "processes",
             None,
-            Range(0.8, 5.0, 40.0, "two programs: 4 to 75, from run to run; teams that spin for cores they lack"),
+            Range(0.8, 4.0, 12.0, "two programs, 4 to 20 and once 75: teams spin for cores that they lack"),
         ),
         (
             None,
@@ -105,7 +107,12 @@ class Oversubscribed(Pattern):
         )
 
     def rank(self, finding: Finding, features: Features) -> float:
-        """Its ceiling, for the loss that shows is a part of it; and ahead of the model, whose time it makes up."""
+        """Its ceiling, for the loss that shows is a part of it; and ahead of the model, whose time it makes up.
+
+        Where processes take much of each other's time it comes first: no other figure of such a step would stand alone.
+        """
+        if finding.cause == "processes" and (finding.share or 0.0) >= MOSTLY_CONTENDED:
+            return math.inf
         host = features.host
         assert host is not None
         ceiling = finding.ceiling.value if finding.ceiling is not None else finding.headroom

@@ -56,6 +56,13 @@ def test_processes_that_each_have_threads_for_all_cores(code):
     assert any("OMP_NUM_THREADS=1" in line for line in finding.advice)
 
 
+def test_processes_that_take_each_others_time_come_first():
+    waits = {**STEP, "data_wait": 0.9}
+    among = {**CONTENDED, **AMONG_PROCESSES}
+    assert host_findings(measurement(waits, **among))[0].cause == "processes"
+    assert host_findings(measurement(waits, **{**among, "run_delay": 0.2}))[0].pattern == "input-bound"
+
+
 @pytest.mark.parametrize(
     "other",
     [
