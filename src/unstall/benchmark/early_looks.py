@@ -37,7 +37,7 @@ def _look_of(main: ProcessRecording, loop: Loop, trainings: dict[int, _Fact]) ->
     }
     meanwhile = [look for look in trainings if loop.starts[0] <= marks.get(look, [0.0])[-1] <= loop.ends[-1]]
     last = next(reversed(trainings))
-    return next(iter([*of_subject, *meanwhile]), last)
+    return [*of_subject, *meanwhile, last][0]
 
 
 def _without(lines: list[_Fact], looks: set[int]) -> list[_Fact]:

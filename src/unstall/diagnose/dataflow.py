@@ -99,12 +99,7 @@ def _tree(file: str) -> ast.Module | None:
 
 def _innermost(tree: ast.Module, kinds: tuple[type[ast.stmt], ...], line: int, last_line: int) -> ast.stmt | None:
     """The innermost statement of these kinds that both lines are in."""
-    around = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, kinds) and node.lineno <= line and last_line <= (node.end_lineno or node.lineno)
-    ]
-    return max(around, key=lambda node: node.lineno, default=None)
+    return max(source.around(tree, kinds, line, last_line), key=lambda node: node.lineno, default=None)
 
 
 def _counts(iterable: ast.expr) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from unstall.diagnose import source
+
 _REMOVING = frozenset({"pop", "popleft", "popitem", "clear", "remove", "discard"})
 _HEAPS = frozenset({"heappop", "heapreplace", "heappushpop"})
 _LEAVING = (ast.Return, ast.Continue, ast.Break, ast.Raise)
@@ -25,8 +27,8 @@ def bound_of(tree: ast.Module, line: int, name: str) -> str:
         where it is not, entries go, in the same function or in another of its class; or, as in a ring buffer, the
         other branch of a comparison overwrites entries.
     """
-    around = _around(tree, line)
-    for node, holds in _conditions(around, line):
+    around = source.around(tree, (ast.stmt,), line)
+    for node, holds in _conditions(around):
         other = node.orelse if holds else node.body
         is_ring = _compares_sizes(node.test) and any(_overwrites(part, name) for part in _parts(other))
         if is_ring or _is_below(node.test, name, holds=holds):
@@ -40,31 +42,16 @@ def bound_of(tree: ast.Module, line: int, name: str) -> str:
     return ""
 
 
-def _around(tree: ast.Module, line: int) -> list[ast.AST]:
-    """What the line is written in, the outermost first, without the module."""
-    found: list[ast.AST] = []
-    inside: ast.AST | None = tree
-    while inside is not None:
-        inside = next((child for child in ast.iter_child_nodes(inside) if _spans(child, line)), None)
-        found += [inside] if inside is not None else []
-    return found
-
-
-def _spans(node: ast.AST, line: int) -> bool:
-    first = getattr(node, "lineno", None)
-    return first is not None and first <= line <= (getattr(node, "end_lineno", None) or first)
-
-
-def _conditions(around: Sequence[ast.AST], line: int) -> Iterator[tuple[ast.If | ast.While, bool]]:
+def _conditions(around: Sequence[ast.stmt]) -> Iterator[tuple[ast.If | ast.While, bool]]:
     """The statements on whose condition the line depends, the innermost first, and whether it runs where it holds."""
     for node in reversed(around):
         if isinstance(node, (ast.If, ast.While)):
-            holds = any(_spans(statement, line) for statement in node.body)
-            if holds or any(_spans(statement, line) for statement in node.orelse):
+            holds = any(statement in around for statement in node.body)
+            if holds or any(statement in around for statement in node.orelse):
                 yield node, holds
 
 
-def _beside(node: ast.stmt, around: Sequence[ast.AST]) -> bool:
+def _beside(node: ast.stmt, around: Sequence[ast.stmt]) -> bool:
     """Whether a statement stands in a block that the line is in too, so that leaving it skips the line."""
     return any(node in getattr(outer, block, ()) for outer in around for block in ("body", "orelse"))
 
@@ -94,8 +81,9 @@ def _is_length(node: ast.expr, name: str) -> bool:
     """Whether it is ``len(name)``, with what may be added to it."""
     if isinstance(node, ast.BinOp):
         return _is_length(node.left, name) or _is_length(node.right, name)
-    is_len = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "len"
-    return isinstance(node, ast.Call) and is_len and len(node.args) == 1 and _is_named(node.args[0], name)
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+        return False
+    return node.func.id == "len" and len(node.args) == 1 and _is_named(node.args[0], name)
 
 
 def _is_named(node: ast.expr, name: str) -> bool:

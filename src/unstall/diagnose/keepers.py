@@ -55,8 +55,7 @@ def _located(entry: GrowingObject, memory: MemoryMeasurement) -> Keeper | None:
     culprit = locate(entry.path, entry.file, entry.function) or locate(entry.path, *memory.loop)
     if culprit is None:
         return None
+    if entry.len_per_step <= 0 or entry.graph_per_step > 0:
+        return Keeper(entry, culprit, "")  # a capacity bounds how many entries there are, not how large one gets
     tree = source.syntax_tree(culprit.file)
-    # A capacity bounds how many entries there are, not how large one gets.
-    counted = tree is not None and entry.len_per_step > 0 and entry.graph_per_step <= 0
-    bound = bound_of(tree, culprit.line, names_in(entry.path)[-1]) if tree is not None and counted else ""
-    return Keeper(entry, culprit, bound)
+    return Keeper(entry, culprit, bound_of(tree, culprit.line, names_in(entry.path)[-1]) if tree is not None else "")

@@ -12,9 +12,11 @@ import linecache
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from unstall.child.seams.dynamo import RESUMED
 
+Node = TypeVar("Node", bound="ast.stmt | ast.expr")
 _LOOPS = (ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _BUILTINS = frozenset(name for name in dir(builtins) if name.islower())
 _CHEAP_METHODS = frozenset(
@@ -132,6 +134,13 @@ def syntax_tree(file: str) -> ast.Module | None:
         return ast.parse(Path(file).read_bytes())
     except (OSError, SyntaxError, ValueError, RecursionError):
         return None
+
+
+def around(tree: ast.AST, kinds: tuple[type[Node], ...], line: int, last_line: int = 0) -> list[Node]:
+    """The nodes of these kinds that a line is in, and all up to a last one if that is given; the outermost first."""
+    last_line = max(line, last_line)
+    nodes = (node for node in ast.walk(tree) if isinstance(node, kinds))  # breadth first
+    return [node for node in nodes if node.lineno <= line and last_line <= (node.end_lineno or node.lineno)]
 
 
 def is_head(loop: ast.AST, line: int) -> bool:

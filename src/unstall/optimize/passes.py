@@ -8,7 +8,15 @@ from collections.abc import Iterable
 from unstall.diagnose import source
 from unstall.records.measurements import SeamSite
 
-_LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_LOOPS: tuple[type[ast.expr | ast.stmt], ...] = (
+    ast.For,
+    ast.AsyncFor,
+    ast.While,
+    ast.ListComp,
+    ast.SetComp,
+    ast.DictComp,
+    ast.GeneratorExp,
+)
 
 
 def goes_through_once(sites: Iterable[SeamSite]) -> bool:
@@ -27,23 +35,15 @@ def _is_alone(site: SeamSite) -> bool:
     own = source.syntax_tree(site.file)
     if own is None:
         return False
-    around = _around(own, site.line)
+    around = source.around(own, _LOOPS, site.line)
     outer = [loop for loop in around if not source.is_head(loop, site.line)]
     if len(outer) == len(around) or any(_repeats(own, loop) for loop in outer):
         return False
     for file, _, line in site.callers:
         tree = source.syntax_tree(file)
-        if tree is None or any(_repeats(tree, loop) for loop in _around(tree, line)):
+        if tree is None or any(_repeats(tree, loop) for loop in source.around(tree, _LOOPS, line)):
             return False
     return True
-
-
-def _around(tree: ast.Module, line: int) -> list[ast.expr | ast.stmt]:
-    """The loops that a line is in, or that begin on it."""
-    return [
-        node for node in ast.walk(tree)
-        if isinstance(node, _LOOPS) and node.lineno <= line <= (node.end_lineno or node.lineno)
-    ]  # fmt: skip
 
 
 def _repeats(tree: ast.Module, loop: ast.expr | ast.stmt) -> bool:
