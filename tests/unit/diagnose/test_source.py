@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json.decoder
 import textwrap
@@ -242,3 +243,11 @@ def test_every_function_of_real_code_is_found_at_its_lines(module, data):
 def test_a_name_that_no_file_can_have_says_nothing():
     assert source.code_at("/a\0b.py", 1) == "" and source.lines_of("/a\0b.py") == []
     assert source.function_at("/a\0b.py", 1).qualname == "<module>"
+
+
+def test_what_is_around_a_line_comes_from_the_outside_in():
+    tree = ast.parse("for a in b:\n    if a:\n        c()\n        d()\n    e()\n")
+    kinds = (ast.For, ast.If)
+    assert [type(node) for node in source.around(tree, kinds, 3)] == [ast.For, ast.If]
+    assert [type(node) for node in source.around(tree, kinds, 3, 5)] == [ast.For]
+    assert source.around(tree, kinds, 6) == []
