@@ -212,6 +212,7 @@ reports = st.builds(
             speedup=maybe_amount,
             ci95=st.none() | ci95,
             first_epoch_speedup=maybe_amount,
+            start_s=maybe_amount,
             sameness=st.none() | st.sampled_from(["exact", "close", "reduced"]),
             equivalent=st.none() | st.booleans(),
             why_not=st.none() | words,

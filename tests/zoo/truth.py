@@ -72,6 +72,8 @@ CASES: tuple[Case, ...] = (
     ),
     case("speech_mel", "input-bound/transform", "Digits.spectrum", also_culprits=("Digits.__getitem__",), free=True),
     case("rnn_loop", "overhead-bound/small-ops", "MinimalGRU.forward"),
+    case("checkpointed_blocks", "recompute-bound/checkpointing", "Block.forward"),
+    case("anomaly_mode", "debugging-bound/anomaly-detection", "Surface.forward"),
     case("pair_loss", "overhead-bound/small-ops", "loop_over_pairs", free=True),
     case(
         "item_inference",

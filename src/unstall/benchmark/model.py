@@ -115,6 +115,7 @@ def _arithmetic(main: ProcessRecording, forwards: Spans, loop: Loop, chosen: Boo
     counted = _counted(main)
     is_compiled = any(fact.get("compiled") for fact in main.facts.get("flops", []))
     fields: dict[str, Any] = {"compiled": True} if is_compiled else {}
+    fields["anomaly"] = any(fact.get("anomaly") for fact in counted)
     if not counted:
         return fields
     training = next((fact for fact in counted if fact["per"] == STEP.event), None)

@@ -53,6 +53,8 @@ class EarlyWindows:
         """The facts of the whole cycles so far."""
         self.without_gradients = 0
         """Calls of models so far while operators are counted, by rollouts or a validation."""
+        self.anomaly = False
+        """Whether autograd's anomaly detection was on in a call of a model meanwhile."""
         self.began = 0.0
         self.thread = 0
         """Whose loop is looked at: what others do is none of its cycles."""
@@ -105,6 +107,7 @@ class EarlyWindows:
             self.emit_fact("batch", root=id(first), **modules.batch_facts(first, second))
         if self.state == "flops" and name == modules.FORWARD.event:
             self.without_gradients += not sys.modules["torch"].is_grad_enabled()
+            self.anomaly = self.anomaly or sys.modules["torch"].is_anomaly_enabled()
         if self.dropped is not None:
             self._follow_gradients(name, first, second)
         if self.state == "waiting":
@@ -194,7 +197,7 @@ class EarlyWindows:
         recording.native.watch(self.watcher, True)
         self.thread = get_ident()
         self.began = time.monotonic()
-        self.counted, self.without_gradients, self.overdue = {}, 0, float("inf")
+        self.counted, self.without_gradients, self.anomaly, self.overdue = {}, 0, False, float("inf")
         self.look += 1
         if self.trainings:  # what another training stepped is none of this one's
             self._optimizers = {each: known for each, known in self._optimizers.items() if each in self.new_steps}
@@ -225,6 +228,7 @@ class EarlyWindows:
             "unknown": counter.unknown,
             "cycles": counter.cycles,
             "without_gradients": self.without_gradients,
+            "anomaly": self.anomaly,
             "seconds": (times.forward_s, times.backward_s) if times is not None else (0.0, 0.0),
             "lines": times.facts() if times is not None else [],
             "other_lines": times.other_facts() if times is not None else [],

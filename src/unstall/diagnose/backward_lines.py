@@ -15,11 +15,13 @@ import msgspec
 from unstall.benchmark.stacks import divided
 from unstall.child.user_files import is_program_file
 from unstall.diagnose.placing import Placed, count
-from unstall.diagnose.program_frames import program_frames
+from unstall.diagnose.program_frames import program_frames, short
 from unstall.records.model import OperatorLine
+from unstall.records.observations import Frame
 from unstall.records.vocabulary import BACKWARD
 
 _CHECKPOINT = re.compile(r"[/\\]torch[/\\]utils[/\\]checkpoint\.py$")
+_BACKWARD = re.compile(r"[/\\]torch[/\\]autograd[/\\](__init__|graph)\.py$")
 _ENGINE = re.compile(r"[/\\]torch[/\\]autograd[/\\][^/\\]+$")
 
 
@@ -66,6 +68,20 @@ def is_called(placed: Placed) -> bool:
     return any(is_program_file(frame.file) for frame in below) and not any(
         _CHECKPOINT.search(frame.file) for frame in below
     )
+
+
+def recomputes(placed: Placed) -> bool:
+    """Whether a checkpoint computes forward again, from its own backward or from a hook of what was saved.
+
+    With ``use_reentrant=True`` the backward of its part comes after that, and is not meant.
+    """
+    frames = placed.sample.frames
+    begins = [at for at, frame in enumerate(frames) if _begins_again(frame)]
+    return bool(begins) and not any(_BACKWARD.search(frame.file) for frame in frames[begins[-1] + 1 :])
+
+
+def _begins_again(frame: Frame) -> bool:
+    return bool(_CHECKPOINT.search(frame.file)) and short(frame.function) in ("unpack_hook", "recompute_fn", "backward")
 
 
 def is_in_engine(placed: Placed) -> bool:

@@ -6,6 +6,7 @@ What is blamed in a library comes with its package and with the user's line that
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 from collections import Counter, defaultdict
@@ -77,6 +78,11 @@ class Blame:
         # Not before: a model's function, with its gradients, would lead to two parts of the loop.
         self.main = backward_lines.attributed(self.main, measurement.backward_shares)
         self.total = count(self.main)
+
+    @functools.cached_property
+    def recomputed(self) -> list[Placed]:
+        """Samples of the main thread in what activation checkpoints compute again."""
+        return [placed for placed in self.main if backward_lines.recomputes(placed)]
 
     def in_phase(self, *phases: str) -> list[Placed]:
         """Samples of the main thread in these phases or places."""

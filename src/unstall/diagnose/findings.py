@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from unstall.diagnose import claims, source
@@ -36,6 +38,7 @@ def findings(features: Features, use: Utilization) -> list[Finding]:
     weighed = [_weighed(pattern, finding, features, use) for pattern, finding in matches if finding is not None]
     weighed.sort(key=lambda entry: entry[0])
     first, *others = [finding for _, finding in weighed]
+    first = _with_easy_advice(first, others)
     return [first, *(finding for finding in others if finding.pattern not in WITHOUT_CULPRIT)]
 
 
@@ -55,13 +58,20 @@ def _weighed(
 def _with_sentence(pattern: Pattern, finding: Finding, features: Features, use: Utilization) -> Finding:
     """The finding with its sentence, no surer than the measurement allows, and with the package it is in."""
     confidence = finding.confidence
-    finding = _with_known_cure(_in_package(finding, features))
+    finding = _with_known_cure(_in_package(pattern, finding, features))
     if features.host is not None and (features.device is None or not pattern.sees_device):
         lines, low = confidence_caveats(features.host.measurement)
         confidence = "low" if low else "medium" if lines and confidence == "high" else confidence
     summary = finding.summary or pattern.sentence(finding, use)
     condition = finding.condition or pattern.condition(finding)
     return msgspec.structs.replace(finding, confidence=confidence, summary=summary, condition=condition)
+
+
+def _with_easy_advice(first: Finding, others: Sequence[Finding]) -> Finding:
+    """The verdict with the advice of lesser findings that takes a word to follow."""
+    easy = [finding for finding in others if all_patterns()[finding.pattern].takes_a_word]
+    advice = [f"{finding.summary}; {line}" for finding in easy for line in finding.advice[:1]]
+    return msgspec.structs.replace(first, advice=[*first.advice, *advice]) if advice else first
 
 
 def _with_known_cure(finding: Finding) -> Finding:
@@ -75,13 +85,15 @@ def _with_known_cure(finding: Finding) -> Finding:
     return msgspec.structs.replace(finding, advice=[*finding.advice, _OF_LISTS])
 
 
-def _in_package(finding: Finding, features: Features) -> Finding:
+def _in_package(pattern: Pattern, finding: Finding, features: Features) -> Finding:
     """The finding with the package of its culprit, if that is in a library, and what to do about one."""
     if finding.culprit is None or features.host is None:
         return finding
     culprit = in_package(finding.culprit, features.host.measurement.sites)
     if not culprit.package:
         return finding
+    if not pattern.is_of_library(finding):
+        return msgspec.structs.replace(finding, culprit=culprit)
     named = f"{culprit.package} {culprit.version}".rstrip()
     advice = f"it is in {named}: see whether a newer version changed it, report it there, or patch it in a checkout"
     return msgspec.structs.replace(finding, culprit=culprit, advice=[*finding.advice, advice])

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.layer_types import RECURRENT, is_mostly
+from unstall.diagnose.placing import count
 from unstall.diagnose.thresholds import COSTLY_GRADIENT, GRADIENT_RATIO
 from unstall.records.model import OperatorLine
 from unstall.records.observations import Frame
@@ -16,6 +17,8 @@ from unstall.text.units import factor, percent
 
 _PARTS = r"(Slice|Select|AsStrided|Diagonal|Unfold)"
 """Nodes of operators that take a part of a tensor."""
+_CHECKPOINT = "CheckpointFunctionBackward"
+"""The node of a checkpointed part: it goes forward and backward through all of it."""
 _ADVICE = (
     (
         _PARTS,
@@ -73,15 +76,22 @@ class CostlyGradient:
         return next((advice for node, advice in _ADVICE if re.match(node, self.node)), _ELSE)
 
 
+def _recomputing(host: HostFeatures) -> float:
+    """Share of backward in which checkpoints compute forward again."""
+    return count(host.blame.recomputed) / max(count(host.blame.in_phase(BACKWARD.name)), 1)
+
+
 def costly_gradient(host: HostFeatures) -> CostlyGradient | None:
     """The costliest line of backward, if it is that costly."""
     lines: dict[Frame, list[tuple[OperatorLine, float]]] = defaultdict(list)  # however they are reached
     for line, share in host.measurement.backward_shares:
-        lines[line.frames[-1]].append((line, share))
+        if line.node != _CHECKPOINT:
+            lines[line.frames[-1]].append((line, share))
     if not lines:
         return None
     alike = max(lines.values(), key=lambda alike: sum(share for _, share in alike))
-    engine = 1 - host.blame.called_share  # a node's time holds that of the hooks that it calls
+    # A node's time holds that of the hooks that it calls, and of what a checkpoint computes again for it.
+    engine = 1 - host.blame.called_share - _recomputing(host)
     share = host.share(BACKWARD.name) * engine * sum(share for _, share in alike)
     forward_s, backward_s = (sum(getattr(line, name) for line, _ in alike) for name in ("forward_s", "backward_s"))
     ratio = engine * backward_s / max(forward_s, 1e-9)

@@ -32,6 +32,8 @@ class ModelMeasurement(msgspec.Struct, frozen=True):
     dropped: DroppedGradients | None = None
     threads: int = 0
     compiled: bool = False
+    anomaly: bool = False
+    """Whether autograd's anomaly detection was on while its operators were looked at."""
     batch_size: int | None = None
     sample: str = ""
     """The shape of one sample, as 3×224×224; empty where it is not known or varies."""

@@ -54,6 +54,8 @@ class TriedRemedy(msgspec.Struct, kw_only=True, omit_defaults=True, frozen=True)
     predicted_speedup: float | None = None
     first_epoch_speedup: float | None = None
     """Of what keeps samples for later epochs: that of the epoch in which it makes and keeps them."""
+    start_s: float | None = None
+    """Of what compiles: seconds by which each run starts later, once it has been compiled."""
     sameness: Sameness | None = None
     """None where that was not measured, or cannot be said."""
     equivalent: bool | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from factory import features
+from factory import BACKWARD, features, lib, stack
 
 from unstall.diagnose.gradients import costly_gradient
 from unstall.diagnose.health import objections
@@ -13,8 +13,9 @@ from unstall.records.observations import Frame
 LOOP, TABLE = Frame("forward", "/program/net.py", 12), Frame("forward", "/program/net.py", 7)
 
 
-def host(operators, modules=(), **phases):
-    return features({"forward": 0.02, "backward": 0.08, **phases}, operators=operators, modules=modules)
+def host(operators, modules=(), samples=(), **phases):
+    phases = {"forward": 0.02, "backward": 0.08, **phases}
+    return features(phases, operators=operators, modules=modules, samples=list(samples))
 
 
 def test_the_dearest_line_with_all_paths_to_it():
@@ -40,6 +41,15 @@ def test_what_hooks_take_is_no_gradient():
     assert costly_gradient(hooked).share == pytest.approx(0.4)
     hooked.blame.called_share = 0.9
     assert costly_gradient(hooked) is None
+
+
+def test_what_a_checkpoint_computes_again_is_no_gradient():
+    part = OperatorLine((LOOP,), 0.1, 4.0, "CheckpointFunctionBackward")
+    assert costly_gradient(host([part])) is None
+    hook = lib("torch/utils/checkpoint.py", "unpack_hook")
+    samples = [stack(BACKWARD, hook, LOOP, count=50), stack(BACKWARD, count=50)]
+    beside = host([OperatorLine((TABLE,), 0.1, 5.0, "EmbeddingBackward0")], samples=samples)
+    assert costly_gradient(beside).share == pytest.approx(0.4)
 
 
 @pytest.mark.parametrize(

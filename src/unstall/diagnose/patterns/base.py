@@ -78,6 +78,8 @@ class Pattern:
     """An experiment can make its component free: a stub, cached batches."""
     costs_time: ClassVar[bool] = True
     """It makes steps longer; what does not, ends the run."""
+    takes_a_word: ClassVar[bool] = False
+    """It is over with a word, so its advice is told with the verdict, whatever that is."""
     next_step: ClassVar[NextStep | None] = None
     """What a person should do next, where that is not to prove it by experiment."""
     doing: ClassVar[tuple[tuple[str, str], ...]] = ()
@@ -159,6 +161,10 @@ class Pattern:
     def rank(self, finding: Finding, features: Features) -> float:
         """What the finding weighs against those of other patterns: its headroom, unless a rule says otherwise."""
         return finding.headroom
+
+    def is_of_library(self, finding: Finding) -> bool:
+        """Whether a library that holds the culprit can do something about it."""
+        return not self.takes_a_word
 
     def may_lead(self, finding: Finding, features: Features) -> bool:
         """Whether it may be the verdict: the phases that it is about, if any, hold a part of the step."""

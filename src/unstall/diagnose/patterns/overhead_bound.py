@@ -87,8 +87,8 @@ class OverheadBound(Pattern):
         ("batching", "call the model with many items at once"),
         (
             "small-ops",
-            "replace the loop of small operators by one of the library's, use larger batches, or try model.compile(),"
-            ' on a GPU with mode="reduce-overhead"',
+            "replace the loop of small operators by one of the library's, or use larger batches; on a GPU, try"
+            ' model.compile(mode="reduce-overhead")',
         ),
     )
     calibration = ((None, None, Range(0.4, 1.0, 2.5, "no stub measures it; fixed twins gain 0.1 to 1.4 of it")),)

@@ -11,7 +11,7 @@ from unstall.diagnose.blame import culprit_at
 from unstall.diagnose.callers import callers_of
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import Features, Pattern, UsualRemedy, at, of_step, part
-from unstall.diagnose.placing import Placed, leading_phase
+from unstall.diagnose.placing import Placed, count, leading_phase
 from unstall.diagnose.positions import HOST_PLACES
 from unstall.diagnose.program_frames import short
 from unstall.diagnose.thresholds import CALLED_OP_S, OUTRANKS_GROWTH, SEEN, TIE, WEIGHT_S, WORTH
@@ -19,13 +19,17 @@ from unstall.records.model import ModelMeasurement
 from unstall.records.observations import Frame
 from unstall.records.report import Finding
 from unstall.records.run import Utilization
-from unstall.records.vocabulary import FORWARD, OTHER
-from unstall.text.units import seconds
+from unstall.records.vocabulary import BACKWARD, FORWARD, OTHER
+from unstall.text.units import bytes_, seconds
 from unstall.threshold import Range
 
 _CACHE = "leave the key-value cache on: no use_cache=False, in generate() or in a config"
 _KEEP = "compute it once and keep the result: before the loop, in the state of a request, or where weights are loaded"
 _ONCE_A_STEP = "compute it once in a step, and use the result wherever it is needed"
+_KEEP_ACTIVATIONS = (
+    "turn activation checkpointing off while memory holds all activations (gradient_checkpointing=False in "
+    "Transformers), or for some of the layers"
+)
 _ONCE = (
     "compute the features of all samples once, before the first epoch, and train what learns on these: unless samples "
     "are augmented at random, or never come again"
@@ -40,11 +44,17 @@ class RecomputeBound(Pattern):
 
     name = "recompute-bound"
     brief = "what was computed before is computed again"
-    causes = ("kv-cache", "same-inputs", "frozen-part")
+    causes = ("kv-cache", "same-inputs", "frozen-part", "checkpointing")
     phases = (FORWARD.name,)
     advice = _KEEP
-    by_hand = (("kv-cache", _CACHE), ("same-inputs", _KEEP), ("frozen-part", _ONCE))
+    by_hand = (
+        ("kv-cache", _CACHE),
+        ("same-inputs", _KEEP),
+        ("frozen-part", _ONCE),
+        ("checkpointing", _KEEP_ACTIVATIONS),
+    )
     calibration = (
+        ("checkpointing", None, Range(0.7, 1.1, 1.5, "one program, in both forms: 1.1 and 1.2")),
         (
             "same-inputs",
             None,
@@ -52,6 +62,13 @@ class RecomputeBound(Pattern):
         ),
     )
     usual_remedies = (
+        (
+            "checkpointing",
+            UsualRemedy(
+                "activations kept",
+                Range(0.0, 0.05, 0.4, "nothing is computed again; what is kept is written and read"),
+            ),
+        ),
         (
             "kv-cache",
             UsualRemedy(
@@ -80,7 +97,30 @@ class RecomputeBound(Pattern):
         frozen, again = self._by_frozen_parts(host), self._from_same_inputs(host)
         # Of a part that learns nothing all recurs where the samples do: it is the part that is to be named.
         first, second = (frozen, again) if health.nearly_all_recurs(host) else (again, frozen)
-        return self._without_cache(host) or first or second
+        return self._without_cache(host) or first or second or self._checkpointed(host)
+
+    def _checkpointed(self, host: HostFeatures) -> Finding | None:
+        """By the stack samples in what torch.utils.checkpoint computes again."""
+        samples = host.blame.recomputed
+        share = count(samples) / max(count(host.blame.main), 1)
+        headroom = host.headroom_without(share * host.step_s)
+        if headroom < SEEN:
+            return None
+        memory, evidence = host.measurement.memory, []
+        if memory.rss_peak and memory.available and not host.measurement.model.device.startswith("cuda"):
+            evidence = [f"the run takes {bytes_(memory.rss_peak)} at most, of {bytes_(memory.available)}"]
+        return self.finding(
+            cause="checkpointing",
+            culprit=host.blame.main_culprit(samples),
+            share=share,
+            phases=(BACKWARD.name,),
+            headroom=headroom,
+            evidence=[
+                f"{of_step(share, share * host.step_s)}, is forward again in backward, to save memory",
+                *evidence,
+            ],
+            advice=[_KEEP_ACTIVATIONS],
+        )
 
     def _from_same_inputs(self, host: HostFeatures) -> Finding | None:
         again = host.measurement.recomputation
@@ -163,6 +203,10 @@ class RecomputeBound(Pattern):
             ],
         )
 
+    def is_of_library(self, finding: Finding) -> bool:
+        """Not where the program asked for it."""
+        return finding.cause != "checkpointing"
+
     def rank(self, finding: Finding, features: Features) -> float:
         """A switch that is off comes before anything that is to be said of the model itself."""
         if finding.cause == "frozen-part":
@@ -172,11 +216,14 @@ class RecomputeBound(Pattern):
         return max(finding.headroom, OUTRANKS_GROWTH) if finding.headroom >= WORTH else finding.headroom
 
     def condition(self, finding: Finding) -> str:
-        """The cache is what is missing."""
-        return "with the cache" if finding.cause == "kv-cache" else super().condition(finding)
+        """The cache is what is missing, or memory."""
+        known = {"kv-cache": "with the cache", "checkpointing": "with all activations kept"}
+        return known.get(finding.cause or "", super().condition(finding))
 
     def sentence(self, finding: Finding, use: Utilization) -> str:
         """Names the call of ``generate()``, or what is called with the same values."""
+        if finding.cause == "checkpointing":
+            return f"{part(finding)} computes activations again, to save memory{at(finding.culprit)}"
         if finding.cause == "frozen-part":
             return f"{part(finding)} computes features that no training changes{at(finding.culprit)}"
         if finding.cause != "kv-cache":

@@ -11,6 +11,7 @@ from factory import (
 )
 from patterncase import check, host_findings, match, training_sites
 
+from unstall.records.measurements import MemoryMeasurement
 from unstall.records.model import FrozenPart, ModelMeasurement, Recomputation
 from unstall.records.observations import Frame
 from unstall.records.run import Generation
@@ -149,3 +150,40 @@ def test_generating_for_one_prompt_at_a_time_wastes_calls_and_a_call_for_each_to
     finding = check(match("overhead-bound", GENERATING, kind="request", generation=mean, model=model), "overhead-bound")
     assert finding.cause == cause
     assert any("many prompts" in line for line in finding.advice) == (cause == "batching")
+
+
+HOOK = (lib("torch/autograd/graph.py", "_engine_run_backward"), lib("torch/utils/checkpoint.py", "unpack_hook"))
+REENTRANT = (lib("torch/autograd/graph.py", "_engine_run_backward"), lib("torch/utils/checkpoint.py", "backward"))
+ENGINE = lib("torch/autograd/__init__.py", "backward")
+
+
+def checkpointed(code, *frames, memory=None):
+    """A step, three tenths of whose samples end with these frames and the model's."""
+    training, block = code.at("main", "# backward"), code.at("suppress", "# suppress")
+    samples = [stack(training, ENGINE, *frames, CALL, block, count=300), stack(training, ENGINE, count=700)]
+    more = {"memory": memory} if memory is not None else {}
+    return match("recompute-bound", LEARNING, samples=samples, **more)
+
+
+@pytest.mark.parametrize("frames", [HOOK, REENTRANT])
+def test_activation_checkpointing_is_told_with_what_it_costs(code, frames):
+    finding = check(checkpointed(code, *frames), "recompute-bound")
+    assert (finding.cause, finding.culprit.function) == ("checkpointing", "suppress")
+    assert finding.share == pytest.approx(0.3) and finding.headroom == pytest.approx(1 / 0.7)
+
+
+def test_the_backward_of_a_part_is_not_what_is_computed_again(code):
+    assert checkpointed(code, *REENTRANT, ENGINE) is None
+
+
+def test_how_much_memory_there_is_is_told_with_it(code):
+    memory = MemoryMeasurement(rss_peak=2_000_000_000, available=16_000_000_000)
+    assert checkpointed(code, *HOOK, memory=memory).evidence[1] == "the run takes 2 GB at most, of 16 GB"
+
+
+def test_the_library_of_a_checkpointed_layer_is_not_asked_to_change(code):
+    layer = lib("transformers/models/gpt2/modeling_gpt2.py", "forward")
+    samples = [stack(code.at("main", "# backward"), ENGINE, *HOOK, CALL, layer, count=500)]
+    leading, *_ = host_findings(measurement(LEARNING, samples=samples))
+    assert (leading.cause, leading.culprit.package) == ("checkpointing", "transformers")
+    assert not any("report it there" in line for line in leading.advice)
