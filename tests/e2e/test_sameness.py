@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from unstall.optimize import program
+from unstall.optimize import diagnosis, program
 from unstall.optimize.equivalence import Reference, observe
 from unstall.optimize.proposal import Attempt, Proposal
 from unstall.optimize.remedies import all_remedies
@@ -52,8 +52,9 @@ class Judged:
         self.script = folder / "train.py"
         runs = folder / "runs"
         runs.mkdir()
-        runner = TrialRunner(program.find(["train.py"]).line, runs, box)
-        self.reference = Reference(partial(observe, runner))
+        self.program = program.find(["train.py"])
+        self.runner = TrialRunner(self.program.line, runs, box)
+        self.reference = Reference(partial(observe, self.runner))
         self.reference.observe("optimizer")
 
     def verdict(self, old, new):
@@ -86,6 +87,22 @@ def test_rounding_is_told_from_more_than_that(judged):
     ):
         verdict = trained.verdict(old, new)
         assert verdict.sameness == "reduced" and why in verdict.reason, (new, verdict)
+
+
+COMPILED = """model.compile(backend="aot_eager")
+optimizer = torch"""
+
+
+def test_a_compiled_model_computes_the_same(judged):
+    verdict = judged(PROGRAM).verdict("optimizer = torch", COMPILED)
+    assert verdict.sameness in ("exact", "close"), verdict
+
+
+def test_a_program_that_compiles_its_model_is_diagnosed_to_the_end(judged):
+    trained = judged(PROGRAM.replace("optimizer = torch", COMPILED.replace("\n", "\n    ")))
+    found = diagnosis.diagnose(trained.runner, trained.program, Variant(), seconds=2.0)
+    assert (found.kind, found.report.run.exit_code) == ("optimizer", 0)
+    assert found.context.measurement.steps > 100
 
 
 @pytest.mark.long

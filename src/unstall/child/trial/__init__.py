@@ -14,6 +14,7 @@ module here, with ``targets(plan, folder)``: module name → functions to call o
 
 from __future__ import annotations
 
+import functools
 import importlib
 import json
 import os
@@ -24,6 +25,7 @@ from unstall import environment
 from unstall.child import launchers
 from unstall.child.importhook import PostImport
 from unstall.child.trial.sealing import opened
+from unstall.child.trial.tensors import is_traced
 from unstall.child.user_files import is_user_file
 
 if TYPE_CHECKING:
@@ -114,6 +116,29 @@ def replace_model_results(module: Any, replaced: Callable[[Any, tuple[Any, ...],
         return replaced(self, (*args, *kwargs.values()), result) if is_model else result
 
     module.Module.__call__ = __call__
+
+
+def around_backward(
+    module: Any, before: Callable[[Any], None] | None = None, after: Callable[[], None] | None = None
+) -> None:
+    """Call ``before(losses)`` and ``after()`` around each backward; what a compiler traces is none of the program's.
+
+    ``module``: ``torch.autograd``.
+    """
+    original = module._engine_run_backward
+
+    @functools.wraps(original)
+    def _engine_run_backward(losses: Any, *args: Any, **kwargs: Any) -> Any:
+        if is_traced(losses):
+            return original(losses, *args, **kwargs)
+        if before is not None:
+            before(losses)
+        result = original(losses, *args, **kwargs)
+        if after is not None:
+            after()
+        return result
+
+    module._engine_run_backward = _engine_run_backward
 
 
 def after_optimizer_steps(module: Any, then: Callable[[], None]) -> None:

@@ -120,15 +120,7 @@ def _optimizer(module: Any, clock: TrialClock) -> None:
 
 
 def _backward(module: Any, clock: TrialClock) -> None:
-    original = module._engine_run_backward
-
-    @functools.wraps(original)
-    def run(*args: Any, **kwargs: Any) -> Any:
-        result = original(*args, **kwargs)
-        clock.tick()
-        return result
-
-    module._engine_run_backward = run
+    trial.around_backward(module, after=clock.tick)
 
 
 def _batch(module: Any, clock: TrialClock) -> None:

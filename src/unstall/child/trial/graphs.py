@@ -8,6 +8,8 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
+from unstall.child import trial
+
 _NAME = "unstall.alive"
 
 
@@ -36,10 +38,4 @@ class Graphs:
 
 def watch(module: Any, graphs: Graphs) -> None:
     """Mark each loss. ``module``: ``torch.autograd``."""
-    original = module._engine_run_backward
-
-    def _engine_run_backward(outputs: Any, *args: Any, **kwargs: Any) -> Any:
-        graphs.backward(outputs)
-        return original(outputs, *args, **kwargs)
-
-    module._engine_run_backward = _engine_run_backward
+    trial.around_backward(module, before=graphs.backward)

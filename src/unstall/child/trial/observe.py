@@ -184,10 +184,4 @@ def _gradients(module: Any, observer: Observer) -> None:
 
 
 def _backward(module: Any, observer: Observer) -> None:
-    original = module._engine_run_backward
-
-    def _engine_run_backward(outputs: Any, *args: Any, **kwargs: Any) -> Any:
-        observer.record("loss", list(outputs))
-        return original(outputs, *args, **kwargs)
-
-    module._engine_run_backward = _engine_run_backward
+    trial.around_backward(module, before=lambda losses: observer.record("loss", list(losses)))

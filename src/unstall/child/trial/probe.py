@@ -52,11 +52,13 @@ def _span(frame: Any) -> list[int] | None:
 def targets(plan: dict[str, Any], folder: str) -> list[tuple[str, Any]]:
     """Hooks at the constructors."""
     probe = Probe(folder)
+    samplers: list[_CallSampler] = []
     return [
         ("torch.utils.data.dataloader", lambda module: _loaders(module, probe)),
         ("torch.optim.optimizer", lambda module: _optimizers(module, probe)),
         ("torch", lambda module: _threads(module, probe)),
-        ("torch.nn.modules.module", lambda module: _models(module, probe)),
+        ("torch.nn.modules.module", lambda module: samplers.append(_models(module, probe))),
+        ("torch._dynamo", lambda module: _disarm(samplers)),
     ]
 
 
@@ -138,13 +140,18 @@ def _threads(module: Any, probe: Probe) -> None:
     probe.write("torch", None, threads=module.get_num_threads())
 
 
-def _models(module: Any, probe: Probe) -> None:
+def _models(module: Any, probe: Probe) -> _CallSampler:
     """Where models are called, with what shapes: a few calls are sampled every second, the others are not slowed."""
-    if trial.is_helper():
-        return
     sampler = _CallSampler(module, probe)
-    sampler.arm()
-    threading.Thread(target=sampler.keep_sampling, daemon=True, name="unstall-probe").start()
+    if not trial.is_helper():
+        sampler.arm()
+        threading.Thread(target=sampler.keep_sampling, daemon=True, name="unstall-probe").start()
+    return sampler
+
+
+def _disarm(samplers: list[_CallSampler]) -> None:
+    for sampler in samplers:
+        sampler.disarm()
 
 
 class _CallSampler:
@@ -157,14 +164,20 @@ class _CallSampler:
         self.samples_by_site: dict[Any, int] = {}
 
     def arm(self) -> None:
-        """Sample the next calls."""
+        """Sample the next calls, unless a compiler is there: it would trace the hook, and cannot."""
         self.left = _SAMPLED_CALLS
-        if self.handle is None:
+        if self.handle is None and not _compiles():
             self.handle = self.module.register_module_forward_pre_hook(self.sample)
+
+    def disarm(self) -> None:
+        """Sample no call any more."""
+        if self.handle is not None:
+            self.handle.remove()
+            self.handle = None
 
     def keep_sampling(self) -> None:
         """Sample again and again, until a compiler is there: it would compile anew each time."""
-        while "torch._dynamo" not in sys.modules:
+        while not _compiles():
             time.sleep(_SAMPLE_EVERY_S)
             self.arm()
 
@@ -173,9 +186,8 @@ class _CallSampler:
         if _depth(self.module.Module._call_impl.__code__) > 1:
             return
         self.left -= 1
-        if self.left <= 0 and self.handle is not None:
-            self.handle.remove()
-            self.handle = None
+        if self.left <= 0:
+            self.disarm()
         shapes = [list(value.shape) for value in args if hasattr(value, "shape")]
         frames = _users_frames(trial.user_frame(1))
         key = tuple((frame.f_code, frame.f_lasti) for frame in frames)
@@ -189,6 +201,11 @@ class _CallSampler:
             bytes=sum(value.numel() * value.element_size() for value in args if hasattr(value, "element_size")),
             callers=[_site(frame) for frame in frames[1:]],
         )
+
+
+def _compiles() -> bool:
+    """Whether torch's compiler is there."""
+    return "torch._dynamo" in sys.modules
 
 
 def _depth(code: Any) -> int:

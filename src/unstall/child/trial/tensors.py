@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 
@@ -24,6 +25,13 @@ def rows(args: tuple[Any, ...]) -> int:
     arrays = (array for value in args for array in ([value] if hasattr(value, "shape") else tensors(value)))
     first = next(arrays, None)
     return int(first.shape[0]) if first is not None and len(first.shape) > 1 else 1
+
+
+def is_traced(values: Sequence[Any]) -> bool:
+    """Whether a compiler is at work: among the tensors are its stand-ins, which have shapes and no numbers."""
+    fake = getattr(sys.modules.get("torch._subclasses.fake_tensor"), "FakeTensor", ())
+    functional = getattr(sys.modules.get("torch._subclasses.functional_tensor"), "FunctionalTensor", ())
+    return any(isinstance(value, (fake, functional)) for value in values)
 
 
 def is_dense_float(value: Any) -> bool:

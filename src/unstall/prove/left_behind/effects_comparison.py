@@ -15,7 +15,14 @@ from unstall.prove.left_behind import binaries
 from unstall.prove.left_behind.echoes import Echo, masked
 from unstall.prove.left_behind.effects import STDOUT, Content, Effects
 from unstall.prove.left_behind.names import by_known_names
-from unstall.prove.left_behind.texts import Figure, all_in_one_direction, first_differing_line, last_place, split
+from unstall.prove.left_behind.texts import (
+    Figure,
+    all_in_one_direction,
+    first_differing_line,
+    last_place,
+    single_precision,
+    split,
+)
 from unstall.records.proof import Difference
 
 _BINARY = 1e-6
@@ -142,7 +149,8 @@ class EffectsComparison:
         allowed = thresholds.SPREAD * (max(values) - min(values))
         if self.size:
             is_whole = all(re.fullmatch(r"[-+]?\d+", text) for text in (figure.text, *originals))
-            allowed += self.size * noise + (0.0 if is_whole else last_place(originals[0]))
+            own = 0.0 if is_whole else single_precision(originals[0])
+            allowed += self.size * max(noise, own) + (0.0 if is_whole else last_place(originals[0]))
         # Decimals that are one place apart are apart by a little more or less than that as binary numbers.
         return abs(float(figure.text) - values[0]) <= allowed * (1 + _BINARY)
 

@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from unstall.prove import thresholds
 
 _NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?")
@@ -23,6 +25,9 @@ _TIME_BEFORE = re.compile(
     r"['\"]?\s*[:=(]?\s*$",
     re.IGNORECASE,
 )
+
+_SINGLE_DIGITS = 7
+"""Digits from which a number may be one of single precision in full: it has 7.2."""
 
 
 class Figure(NamedTuple):
@@ -61,6 +66,20 @@ def last_place(text: str) -> float:
     """One unit in the last place that is written."""
     digits, _, exponent = text.lower().partition("e")
     return 10.0 ** (int(exponent or 0) - len(digits.partition(".")[2]))
+
+
+def single_precision(text: str) -> float:
+    """Half a unit in the last place of the number of single precision that is written in full; 0 for any other.
+
+    Two sums of the same numbers differ by that much, whether or not one unit in the last place of what went in shows.
+    """
+    digits = re.sub(r"[eE].*|\D", "", text).lstrip("0")
+    with np.errstate(over="ignore"):
+        single = np.float32(text)
+    in_full = float(text) in (float(single), float(str(single)))  # as Python and as NumPy write it
+    if len(digits) < _SINGLE_DIGITS or not np.isfinite(single) or not in_full:
+        return 0.0
+    return float(np.spacing(abs(single))) / 2
 
 
 def first_differing_line(before: str, after: str) -> tuple[int, str, str]:

@@ -74,6 +74,15 @@ def test_the_last_place_that_is_written_may_round_either_way_where_results_are_c
     assert EffectsComparison([original]).first(changed) is not None
 
 
+def test_a_figure_of_single_precision_may_be_off_by_rounding_that_no_perturbed_run_shows():
+    loss, one_off, further = "loss 2.2195017337799072\n", "loss 2.219501495361328\n", "loss 2.2195117473602295\n"
+    alike = [(effects(loss), effects(loss))]
+    close = EffectsComparison([effects(loss)], alike, size=8)
+    assert close.first(effects(one_off)) is None
+    assert close.first(effects(further)).kind == "values"
+    assert EffectsComparison([effects(loss)], alike).first(effects(one_off)).kind == "values"
+
+
 def test_rounding_is_as_large_as_perturbed_runs_show():
     comparison = EffectsComparison(
         [effects("loss 0.50000\n")], [(effects("loss 0.70000\n"), effects("loss 0.70001\n"))], size=128
