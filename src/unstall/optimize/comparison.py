@@ -94,6 +94,10 @@ class PairedRuns:
         """Median seconds for a unit of work, of the first variant and of the second."""
         return median(a.unit_s for a, _ in self.pairs), median(b.unit_s for _, b in self.pairs)
 
+    def later_starts_s(self) -> list[float]:
+        """Seconds that each run of the second variant took more than its pair's first beyond the counted steps."""
+        return [(b.run.seconds - b.seconds) - (a.run.seconds - a.seconds) for a, b in self.pairs]
+
     def other_cores(self) -> float:
         """Cores that other programs took meanwhile, mean over the runs."""
         runs = [timed.run.other_cores for pair in self.pairs for timed in pair]

@@ -17,6 +17,7 @@ from unstall.optimize.source.errors import NotApplicable
 from unstall.optimize.source.files import Sources
 from unstall.optimize.source.module import SourceModule
 from unstall.optimize.source.places import CallSite
+from unstall.optimize.thresholds import REACHED_PEAK
 from unstall.records.measurements import Measurement
 from unstall.records.report import Report
 
@@ -40,6 +41,12 @@ class RemedyContext:
     def on_gpu(self) -> bool:
         """Whether the model runs on a GPU."""
         return self.measurement.model.device.startswith("cuda")
+
+    @property
+    def arithmetic(self) -> float:
+        """How much of the model's time is arithmetic, 0 to 1, by the share of the machine's peak that it reaches."""
+        utilization = self.report.throughput.mfu
+        return 0.5 if utilization is None else min(1.0, utilization / REACHED_PEAK)
 
     @property
     def trains(self) -> bool:

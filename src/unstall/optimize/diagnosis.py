@@ -73,7 +73,7 @@ def diagnose(runner: TrialRunner, program: Program, variant: Variant, *, seconds
     options = launcher.RecordingOptions(
         extensions=["unstall.child.trial.extension"],
         settings={"settings": dict(variant.settings), "probe": {}},
-        environ=runner.sandbox.environment,
+        environ=lambda env: runner.sandbox.environment(runner.around(env)),
         entrance=words[: -len(runner.line)],
         output=folder / "output.txt",
     )

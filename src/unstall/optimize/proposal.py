@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unstall.optimize.payback import epochs_to_pay, told
+from unstall.optimize.payback import StartCost, epochs_to_pay, told
 from unstall.optimize.source.files import Sources
-from unstall.optimize.thresholds import MOST_EPOCHS_TO_PAY
+from unstall.optimize.thresholds import MOST_EPOCHS_TO_PAY, MOST_S_TO_PAY
 from unstall.records import remedies as records
 from unstall.records.remedies import RemedyStatus, Sameness
 from unstall.statistics import Ratio
@@ -65,6 +65,8 @@ class Proposal:
     """It pays only when samples are met again, from the second epoch on."""
     memoized_functions: tuple[str, ...] = ()
     """``file:function`` of what remembers its results: the comparison checks that it is asked only plain values."""
+    compiles: bool = False
+    """It compiles at the start of each run, and longest in the first."""
     keeps_files: bool = False
     """Parsed files are kept: the comparison parses them again each time, and what is kept must be the same."""
     batches_model_calls: bool = False
@@ -90,6 +92,8 @@ class Attempt:
     """Whether more pairs of runs could decide: then it may be tried again."""
     first_epoch: float | None = None
     """The speed-up of the first epoch, of what keeps samples for the later ones."""
+    start_cost: StartCost | None = None
+    """Of what compiles at the start of each run."""
     sameness: Sameness | None = None
     """How the same it computes, as measured; None where that was not asked or cannot be said."""
     observed: Sequence[ObservedTensor] = field(default=(), repr=False)
@@ -140,6 +144,14 @@ class Attempt:
         self.end(RemedyStatus.SLOWER, told(first_epoch, self.speedup.value))
         return False
 
+    def wins_back(self, cost: StartCost) -> bool:
+        """Whether it wins back soon what each start costs; where it does not, that is its end."""
+        self.start_cost = cost
+        if cost.steps_to_pay * cost.before_s <= MOST_S_TO_PAY:
+            return True
+        self.end(RemedyStatus.SLOWER, cost.told())
+        return False
+
     def _equivalent(self) -> bool | None:
         if self.sameness is None:
             return False if self.status is RemedyStatus.NOT_EQUIVALENT else None
@@ -156,6 +168,7 @@ class Attempt:
             ci95=(self.speedup.low, self.speedup.high) if self.speedup else None,
             predicted_speedup=self.proposal.predicted,
             first_epoch_speedup=self.first_epoch,
+            start_s=self.start_cost.later_s if self.start_cost else None,
             sameness=self.sameness,
             equivalent=self._equivalent(),
             why_not=self.reason,

@@ -70,6 +70,11 @@ class Result:
         return costs[0] if costs else "the first one still fills the cache"
 
     @property
+    def costs_of_start(self) -> list[str]:
+        """What compiling at the start of each run costs, in words."""
+        return [f"{kept.remedy.name}: {kept.start_cost.told()}" for kept in self.kept if kept.start_cost]
+
+    @property
     def batches_model_calls(self) -> bool:
         """Whether a kept change calls the model for many items at once, so that rows are counted and not steps."""
         return any(attempt.proposal.batches_model_calls for attempt in self.kept)

@@ -105,6 +105,10 @@ PLAIN_GAIN: Annotated[
 MOST_EPOCHS_TO_PAY: Annotated[
     int, "epochs", "by whose end what keeps samples has won back the first: many a fine-tuning has no more"
 ] = 3
+MOST_S_TO_PAY: Annotated[
+    Seconds,
+    "of the original's steps by whose end what compiles at each start has won that back: few trainings are less",
+] = 300.0
 LEAST_TRIAL_S: Annotated[Seconds, "for the pairs of a trial: in less, slow programs would come to no verdict"] = 40.0
 TRIAL_SHARE: Annotated[Share, "of the budget, for the pairs of one trial: others are to have their turn"] = 1 / 8
 START_S: Annotated[Seconds, "for imports and set-up, beyond what the steps themselves should take"] = 90.0
@@ -209,6 +213,12 @@ AUTOCAST_SAVES: Annotated[
 GPU_AUTOCAST_SAVES: Annotated[
     Share, "of the model's time on a GPU: half the bytes, and tensor cores for the products"
 ] = 0.4
+CHANNELS_LAST_SAVES: Annotated[
+    Share, "of the convolutions' time: they need no other order of their images, and what is between them neither"
+] = 0.2
+COMPILED_MODEL_SAVES: Annotated[
+    Share, "of the model's time that is not arithmetic at a good rate: operators are fused, and the model's Python goes"
+] = 0.5
 REACHED_PEAK: Annotated[
     Share, "of the machine's peak, that arithmetic of a good shape reaches: what takes longer is something else"
 ] = 0.3

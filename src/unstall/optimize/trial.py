@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from statistics import mean
+from statistics import mean, median
 
 from unstall.optimize.budget import SearchBudget
 from unstall.optimize.comparison import PairedRuns, TimedWindow, TrialFailed, interval_excludes
 from unstall.optimize.diagnosis import Diagnosis
 from unstall.optimize.equivalence import Reference
+from unstall.optimize.payback import StartCost
 from unstall.optimize.proposal import Attempt, Proposal
 from unstall.optimize.result import Result, SearchOptions
 from unstall.optimize.thresholds import (
@@ -111,7 +112,8 @@ class ChangeTrials:
             return True
         pairs = 1 if attempt.comparison.ratio().low > LARGE_GAIN else CONFIRM_PAIRS
         fresh = self.compare(result.best, changed, window, enough=lambda trial: True, pairs=pairs)
-        together = attempt.speedup = PairedRuns([*attempt.comparison.pairs, *fresh.pairs]).ratio()
+        attempt.comparison = PairedRuns([*attempt.comparison.pairs, *fresh.pairs])
+        together = attempt.speedup = attempt.comparison.ratio()
         fresh_gain = math.exp(mean(fresh.log_ratios))
         if fresh_gain < LEAST_GAIN:
             attempt.end(RemedyStatus.INCONCLUSIVE, f"the gain was not reproduced in fresh runs ({fresh_gain:.2f}×)")
@@ -120,10 +122,20 @@ class ChangeTrials:
         return fresh_gain >= LEAST_GAIN and together.low > 1
 
     def _pays(self, attempt: Attempt, changed: Variant, result: Result) -> bool:
-        """Whether what keeps samples wins back soon what its first epoch costs, in which all are new."""
+        """Whether it wins back soon what it costs at first: an epoch in which all samples are new, or compiling."""
+        assert attempt.comparison is not None
+        if attempt.proposal.compiles:
+            return attempt.wins_back(_start_cost(attempt.comparison))
         if not attempt.proposal.needs_revisits:
             return True
         self.log("  what its first epoch costs")
         window = self.window(result, result.last, attempt.proposal, all_new=True)
         trial = self.compare(result.best, changed, window, enough=lambda trial: True, pairs=CONFIRM_PAIRS)
         return attempt.pays(trial.ratio().value)
+
+
+def _start_cost(trial: PairedRuns) -> StartCost:
+    """What compiling costs: in the first pair there is nothing compiled yet."""
+    first, *later = trial.later_starts_s()
+    before, after = trial.unit_s()
+    return StartCost(first, median(later or [first]), before, after)

@@ -115,7 +115,7 @@ class TrialRunner:
     def use_forks(self) -> None:
         """Start later trials as forks of a process that has imported torch, where that makes no difference."""
         if self.may_fork and self.forks is None:
-            self.forks = ForkServer.begin(self.line[0], self._around({"PYTHONHASHSEED": HASH_SEED, **os.environ}))
+            self.forks = ForkServer.begin(self.line[0], self.around({"PYTHONHASHSEED": HASH_SEED, **os.environ}))
 
     def stop_forking(self) -> bool:
         """Start no trial as a fork any more; whether any would have been."""
@@ -181,10 +181,11 @@ class TrialRunner:
         return with_files(variant.files, self.line, folder, self.sandbox)
 
     def environment(self, folder: Path, plan: Mapping[str, Any]) -> dict[str, str]:
-        """The program's environment; what torch.compile makes would be lost with the sandbox, and is kept."""
-        return trial_environment(self.sandbox, folder, plan, self._around(os.environ))
+        """The program's environment."""
+        return trial_environment(self.sandbox, folder, plan, self.around(os.environ))
 
-    def _around(self, env: Mapping[str, str]) -> dict[str, str]:
+    def around(self, env: Mapping[str, str]) -> dict[str, str]:
+        """An environment in which what torch.compile makes is kept: it would be lost with the sandbox."""
         return {"TORCHINDUCTOR_CACHE_DIR": str(self.folder / "inductor"), **env}
 
     def make_folder(self) -> Path:

@@ -216,6 +216,7 @@ def _standing(result: Result) -> list[str]:
     lines = []
     if result.total and result.needs_revisits:
         lines.append(f"the speed-up holds from the second epoch on: {result.cost_of_first_epoch}")
+    lines += result.costs_of_start
     load = max(result.other_cores, default=0.0)
     if load > _NOTABLE_CORES:
         lines.append(

@@ -190,6 +190,42 @@ def test_what_keeps_samples_has_to_win_its_first_epoch_back_soon(later, first, e
         assert kept(result) == ["a"] and result.cost_of_first_epoch.endswith(words)
 
 
+class Compiling(World):
+    """A program whose one change compiles at each start, so many seconds at first and then so many, and gains much."""
+
+    def __init__(self, first_s, later_s):
+        super().__init__({"a": (2.0, "")}, jitter=0.001)
+        self.starts_s = [first_s]
+        self.later_s = later_s
+
+    def propose(self, context):
+        return [replace(proposal, compiles=True) for proposal in super().propose(context)]
+
+    def compare(self, base, changed, window, **given):
+        found = super().compare(base, changed, window, **given)
+        for number, (a, b) in enumerate(found.pairs):
+            start_s = self.starts_s.pop() if self.starts_s else self.later_s
+            runs = make_run(seconds=a.seconds + 3.0), make_run(seconds=b.seconds + 3.0 + start_s)
+            found.pairs[number] = replace(a, run=runs[0]), replace(b, run=runs[1])
+        return found
+
+
+@pytest.mark.parametrize(("later_s", "steps", "is_kept"), [(6.0, 12, True), (149.0, 298, True), (151.0, 302, False)])
+def test_what_compiles_has_to_win_each_start_back_soon(later_s, steps, is_kept):
+    result = Compiling(400.0, later_s).search()
+    (one,) = (one for one in result.attempts if one.proposal.title == "a")
+    cost = one.start_cost
+    assert (cost.first_s, one.record().start_s) == (pytest.approx(400), pytest.approx(later_s))
+    assert cost.steps_to_pay == pytest.approx(steps, rel=0.01)
+    if is_kept:
+        assert kept(result) == ["a"]
+        assert result.costs_of_start[0].startswith(
+            f"remedy: each run compiles for {later_s:.0f} s, the first for 400 s"
+        )
+    else:
+        assert (one.status, one.reason) == (RemedyStatus.SLOWER, cost.told()) and not result.costs_of_start
+
+
 def tried(search):
     lines: list[str] = []
     search(lines.append)

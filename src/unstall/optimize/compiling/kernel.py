@@ -13,7 +13,7 @@ from unstall.optimize.compiling.language import TO_LIST, TO_NUMBER, helper, is_a
 from unstall.optimize.compiling.region import Region, regions
 from unstall.optimize.compiling.strict_zips import comparing, strict_argument, without_strict, zipped_strictly
 from unstall.optimize.source.bindings import names_of
-from unstall.optimize.source.edit import Edit, apply_edits, both, edited, put, statement
+from unstall.optimize.source.edit import Edit, apply_edits, both, edited, followed_by, put, statement
 from unstall.optimize.source.errors import AnalysisRefused
 from unstall.optimize.source.loops import RewrittenLoop
 from unstall.optimize.source.module import SourceModule, dotted
@@ -280,8 +280,7 @@ class _Kernel:
             raise AnalysisRefused(f"line {self.module.first_line(assign)} takes a row apart among other things")
         name = self._new_name("row")
         self.edits[target] = put(cst.Name(name))
-        lines = self._apart(name, target)
-        self.edits[line] = lambda changed: cst.FlattenSentinel([changed, *lines])
+        self.edits[line] = followed_by(self._apart(name, target))
 
     def _apart(self, name: str, target: cst.BaseExpression) -> list[cst.BaseStatement]:
         """Statements that bind the names of a target to the items of a row."""

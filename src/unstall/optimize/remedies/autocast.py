@@ -15,7 +15,7 @@ from unstall.optimize.source.edit import replaced, statement
 from unstall.optimize.source.errors import NotApplicable
 from unstall.optimize.source.module import SourceModule, dotted
 from unstall.optimize.source.toplevel import with_import
-from unstall.optimize.thresholds import AUTOCAST_SAVES, GPU_AUTOCAST_SAVES, LEAST_ARITHMETIC, REACHED_PEAK
+from unstall.optimize.thresholds import AUTOCAST_SAVES, GPU_AUTOCAST_SAVES, LEAST_ARITHMETIC
 from unstall.records.measurements import SeamSite
 from unstall.text.units import percent
 
@@ -42,7 +42,7 @@ class Autocast(Remedy):
         removed = GPU_AUTOCAST_SAVES if context.on_gpu else removed_by(cpu_flags())
         if removed is None:
             raise NotApplicable("the processor has no instructions for bfloat16")
-        saved = removed * arithmetic_bound(context.report.throughput.mfu)
+        saved = removed * context.arithmetic
         return [first_of(_pairs(context), lambda pair: _proposal(context, *pair, saved), _APART)]
 
 
@@ -65,11 +65,6 @@ def _proposal(context: RemedyContext, forward: SeamSite, backward: SeamSite, rem
 def removed_by(flags: frozenset[str]) -> float | None:
     """The part of the model's time that a processor with these flags saves; None where it would save nothing."""
     return next((removed for flag, removed in AUTOCAST_SAVES.items() if flag in flags), None)
-
-
-def arithmetic_bound(utilization: float | None) -> float:
-    """How much of the model's time is arithmetic, 0 to 1, from the share of the machine's peak that it reaches."""
-    return 0.5 if utilization is None else min(1.0, utilization / REACHED_PEAK)
 
 
 def cpu_flags() -> frozenset[str]:

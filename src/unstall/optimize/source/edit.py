@@ -31,6 +31,11 @@ def preceded_by(lines: Sequence[Any]) -> Edit:
     return edit
 
 
+def followed_by(lines: Sequence[Any]) -> Edit:
+    """The edit that puts statements after one."""
+    return lambda line: cst.FlattenSentinel([line, *lines])
+
+
 def edited(tree: cst.Module, edits: Mapping[cst.CSTNode, Edit]) -> cst.Module:
     """The tree with each of these nodes, which must be in it by identity, as its edit makes it."""
     return cast("cst.Module", apply_edits(tree, edits))
