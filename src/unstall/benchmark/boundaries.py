@@ -9,7 +9,17 @@ import numpy as np
 import numpy.typing as npt
 
 from unstall.benchmark.reader import ProcessRecording, Spans, ends, starts
-from unstall.benchmark.thresholds import ENV_STEPS, MAIN_LOOP, ONCE_MORE, SAME_LOOP, SAME_LOOP_CALLS, TAKES_TURNS, TURNS
+from unstall.benchmark.thresholds import (
+    ENV_STEPS,
+    MAIN_LOOP,
+    ONCE_MORE,
+    RELAY_CALLS,
+    RELAY_SUBJECTS,
+    SAME_LOOP,
+    SAME_LOOP_CALLS,
+    TAKES_TURNS,
+    TURNS,
+)
 from unstall.child.layout import ERROR, MODULE
 from unstall.child.seams.loader import EPOCH
 from unstall.records.vocabulary import Tick
@@ -120,7 +130,32 @@ def _of_main_loop(spans: Spans) -> npt.NDArray[np.bool_]:
     again = _again(spans[same], [spans[places] for places in of_subject])
     chosen_spans = np.zeros(len(spans), dtype=bool)
     chosen_spans[np.concatenate([same, *(of_subject[number] for number in again)])] = True
-    return chosen_spans
+    return chosen_spans | np.isin(inverse, _in_relay(spans, inverse, chosen))
+
+
+def _in_relay(spans: Spans, inverse: npt.NDArray[np.intp], chosen: int) -> list[int]:
+    """The subjects of a relay that the chosen one is in: several, each of which makes some calls before the next does.
+
+    Each as fast as the chosen one: the clients of federated learning, the members of an ensemble. Two may be the parts
+    of one step, such as a critic that learns several times for each time that the generator does.
+    """
+    same = inverse[1:] == inverse[:-1]
+    stretches = np.bincount(inverse[np.append(True, ~same)], minlength=inverse.max() + 1)
+    between = np.diff(starts(spans))
+    paces = {
+        int(subject): np.maximum(
+            [np.median(spans["dur"][inverse == subject]) / 1e9, np.median(between[same & (inverse[1:] == subject)])],
+            1e-9,
+        )
+        for subject in np.flatnonzero(np.bincount(inverse) >= RELAY_CALLS * stretches)
+    }
+    if chosen not in paces:
+        return []
+    alike = [
+        subject for subject, pace in paces.items()
+        if np.abs(np.log(pace / paces[chosen])).max() <= math.log(SAME_LOOP)
+    ]  # fmt: skip
+    return alike if len(alike) >= RELAY_SUBJECTS else []
 
 
 def _again(first: Spans, others: Sequence[Spans]) -> Iterator[int]:

@@ -38,6 +38,12 @@ SAME_LOOP: Annotated[
 TURNS: Annotated[
     Share, "of the calls of an optimizer or model before or after which another's come: more is in turn"
 ] = 0.25
+RELAY_CALLS: Annotated[
+    int, "calls", "in a row, in the mean, before another optimizer or model has its turn: parts of one step have one"
+] = 2
+RELAY_SUBJECTS: Annotated[
+    int, "optimizers or models", "that train in turn, each for some steps: two may be a critic and a generator"
+] = 3
 SAME_LOOP_CALLS: Annotated[int, "calls", "of an optimizer or model, whose pace can be told"] = 8
 ONCE_MORE: Annotated[
     int, "stretches", "of an optimizer's calls between those of the main loop: with more, both are one loop"

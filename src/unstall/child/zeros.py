@@ -17,6 +17,8 @@ _OPERANDS = {
     "mm": (0, 1), "addmm": (1, 2), "bmm": (0, 1), "baddbmm": (1, 2), "convolution": (1,), "convolution_backward": (2,),
 }  # fmt: skip
 """Places of the arguments that are multiplied, by the operator; of a convolution the kernel alone."""
+_SUMS = ("add", "add_")
+"""Of a table's gradients from several places: these are zeros wherever no row was looked up, and so large anyhow."""
 _DTYPES = {"torch.float32": "f4", "torch.float64": "f8", "torch.bfloat16": "u2", "torch.float16": "u2"}
 _PRODUCT, _KERNEL, _ROWS = (True, (-1, -2)), (True, ()), (False, (-1,))
 """Of an operand: whether zeros anywhere count, and along which axes stretches of them do."""
@@ -45,12 +47,13 @@ class Zeros:
         """
         if seconds < _LEAST_S:
             return 0.0
-        places = _OPERANDS.get(call.func.overloadpacket.__name__)
+        name = call.func.overloadpacket.__name__
+        places = _OPERANDS.get(name)
         with reading.unobserved():
             if places is not None:
                 kinds = _PRODUCT if len(places) > 1 else _KERNEL
                 useful = math.prod(self._useful(call.args[place], *kinds) for place in places)
-            elif of_gradients and call.args:
+            elif of_gradients and call.args and name not in _SUMS:
                 given = call.args[0]
                 is_scalar = type(given) is self._tensor and not given.dim()  # of a loss: the rows are what comes of it
                 useful = self._useful(call.out if is_scalar else given, *_ROWS)

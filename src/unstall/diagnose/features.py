@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from unstall.child.seams import autograd, environments, loader, modules, optimizer
@@ -188,6 +189,16 @@ class HostFeatures:
         """The first line of the program that calls one of these seams; None where none was seen."""
         sites = self.sites(*seams)
         return line_culprit(sites[0], share=share) if sites else None
+
+    def busiest_site(self, samples: Iterable[Placed], *seams: Seam) -> SeamSite | None:
+        """Of the lines that call these seams, the one that most of these samples are in; the first where none is."""
+        sites = self.sites(*seams)
+        lines = {(site.file, site.line) for site in sites}
+        hits = Counter[tuple[str, int]]()
+        for placed in samples:
+            innermost = ((frame.file, frame.line) for frame in reversed(placed.sample.frames))
+            hits[next((line for line in innermost if line in lines), ("", 0))] += placed.count
+        return max(sites, key=lambda site: hits[site.file, site.line], default=None)
 
     @property
     def own_update(self) -> Culprit | None:

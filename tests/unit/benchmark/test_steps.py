@@ -545,6 +545,19 @@ def test_optimizers_in_turn_within_a_fold_count_once():
     assert len(loop_of(r)) == 60
 
 
+@pytest.mark.parametrize(("clients", "steps"), [(4, 120), (2, 60)], ids=["a relay", "a critic and a generator"])
+def test_trainings_that_take_turns_are_one_loop_where_they_are_several(clients, steps):
+    """As of federated learning: each client makes a few steps with an optimizer of its own, round after round."""
+    r = Recording()
+    for _ in range(10):
+        for client in range(clients):
+            fold(r, 10 + client, 20 + client, steps=3)
+        r.do("~forward", 0.2, arg=5, flags=NOGRAD)
+    process = r.process()
+    assert len(find_loop(process)) == steps - (clients == 2) * 30
+    assert other_loops(process, main_spans(process)) == []
+
+
 def test_other_loops_of_a_sweep_are_told_with_the_time_they_take():
     """Of models of two sizes in turn: those of the other size are not the main loop's, nor of any of its steps."""
     r = Recording()

@@ -65,6 +65,10 @@ def test_of_other_operators_the_rows_of_their_gradient_count(products):
     assert share(products, softmax, masked, rows(100, 0), of_gradients=True) == pytest.approx(0, abs=0.5)
 
 
+def test_what_gradients_of_a_table_are_added_up_to_counts_wherever_rows_were_looked_up(products):
+    assert share(products, aten.add.Tensor, rows(100, 85), rows(100, 85), of_gradients=True) == 0
+
+
 def test_of_a_loss_the_rows_that_come_of_its_gradient_count(products):
     labels = torch.where(torch.arange(100) < 85, -100, 3)
     scores = torch.rand(100, 64).log()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from unstall.child.seams.loader import EPOCH
 from unstall.diagnose.batch_wait import BatchWait, batch_wait, blocked_share, cause_of_wait, making_batches
-from unstall.diagnose.blame import culprit
+from unstall.diagnose.blame import culprit, line_culprit
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import BY_REWRITING, Features, Pattern, UsualRemedy, name_of, of_step, part
 from unstall.diagnose.placing import Placed
@@ -226,7 +226,8 @@ class InputBound(Pattern):
 
 def _culprit(host: HostFeatures, cause: str, samples: list[Placed], total: int, role: ProcessRole) -> Culprit | None:
     if cause == "workers":
-        return host.caller(EPOCH, share=min(1.0, host.share(DATA_WAIT.name)))
+        site = host.busiest_site(host.blame.in_phase(DATA_WAIT.name), EPOCH)
+        return line_culprit(site, min(1.0, host.share(DATA_WAIT.name))) if site is not None else None
     if cause == "collate":
         name = (host.measurement.loader.collate if host.measurement.loader else "").rpartition(".")[2]
         inside = [placed for placed in samples if any(short(frame.function) == name for frame, _ in placed.program)]

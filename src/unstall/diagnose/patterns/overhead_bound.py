@@ -6,8 +6,7 @@ launch calls is none: it is the same when the queue is deep and the host far ahe
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections import defaultdict
 
 import msgspec
 import numpy as np
@@ -44,7 +43,6 @@ from unstall.diagnose.thresholds import (
     WORTH,
     WRITING,
 )
-from unstall.records.measurements import SeamSite
 from unstall.records.model import ModelMeasurement
 from unstall.records.report import Culprit, Finding
 from unstall.records.run import Utilization
@@ -305,7 +303,7 @@ def _culprit(host: HostFeatures, cause: str, calling: list[Placed]) -> Culprit |
 
 def _one_by_one(host: HostFeatures) -> Culprit | None:
     """Who calls the model item by item: the user's line, where its loop hands a library one item after the other."""
-    site = _busiest(host.sites(modules.FORWARD), host.blame.in_phase(FORWARD.name, VALIDATION.name))
+    site = host.busiest_site(host.blame.in_phase(FORWARD.name, VALIDATION.name), modules.FORWARD)
     if site is None:
         return None
     above = ((site.file, site.function, site.line), *site.callers)
@@ -313,16 +311,6 @@ def _one_by_one(host: HostFeatures) -> Culprit | None:
     if is_user_file(looping[0]) and not is_user_file(site.file):
         site = msgspec.structs.replace(site, file=looping[0], function=looping[1], line=looping[2])
     return line_culprit(site, share=host.share(FORWARD.name))
-
-
-def _busiest(sites: Sequence[SeamSite], samples: Sequence[Placed]) -> SeamSite | None:
-    """The site whose calls hold most of these samples; the first one where they were not seen in any."""
-    lines = {(site.file, site.line) for site in sites}
-    hits = Counter[tuple[str, int]]()
-    for placed in samples:
-        innermost = ((frame.file, frame.line) for frame in reversed(placed.sample.frames))
-        hits[next((line for line in innermost if line in lines), ("", 0))] += placed.count
-    return max(sites, key=lambda site: hits[site.file, site.line], default=None)
 
 
 def _device_cause(device: TraceFeatures, row: int) -> str:

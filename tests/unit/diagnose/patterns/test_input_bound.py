@@ -228,6 +228,14 @@ def test_input_bound_by_starting_workers_each_epoch(code):
     assert "persistent_workers" in finding.advice[0]
 
 
+def test_workers_that_start_anew_are_blamed_where_most_is_waited_for(code):
+    again = loader(start_s=0.07, epochs=20, service_s=0.01, service_cpu_s=0.01)
+    sites = [code.site("~data.iter", "pad", "# pad"), code.site("~data.iter", "main", "# ask")]
+    samples = [stack(code.at("pad", "# pad"), NEXT, count=10), stack(code.at("main", "# ask"), NEXT, count=60)]
+    finding = match("input-bound", WAITING, loader=again, sites=sites, samples=samples)
+    assert (finding.cause, finding.culprit.function) == ("workers", "main")
+
+
 def test_workers_that_stay_are_not_told_to_stay(code):
     kept = loader(start_s=0.07, epochs=20, service_s=0.01, service_cpu_s=0.01, persistent_workers=True)
     finding = check(match("input-bound", WAITING, loader=kept, sites=training_sites(code)), "input-bound")
