@@ -139,15 +139,13 @@ def _in_relay(spans: Spans, inverse: npt.NDArray[np.intp], chosen: int) -> list[
     Each as fast as the chosen one: the clients of federated learning, the members of an ensemble. Two may be the parts
     of one step, such as a critic that learns several times for each time that the generator does.
     """
-    same = inverse[1:] == inverse[:-1]
-    stretches = np.bincount(inverse[np.append(True, ~same)], minlength=inverse.max() + 1)
-    between = np.diff(starts(spans))
+    goes_on = np.flatnonzero(inverse[1:] == inverse[:-1])
+    count, going_on = np.bincount(inverse), np.bincount(inverse[goes_on], minlength=inverse.max() + 1)
+    lengths = _by_subject(inverse, spans["dur"] / 1e9, count)
+    gaps = _by_subject(inverse[goes_on], np.diff(starts(spans))[goes_on], going_on)
     paces = {
-        int(subject): np.maximum(
-            [np.median(spans["dur"][inverse == subject]) / 1e9, np.median(between[same & (inverse[1:] == subject)])],
-            1e-9,
-        )
-        for subject in np.flatnonzero(np.bincount(inverse) >= RELAY_CALLS * stretches)
+        int(subject): np.maximum([np.median(lengths[subject]), np.median(gaps[subject])], 1e-9)
+        for subject in np.flatnonzero(count >= RELAY_CALLS * (count - going_on))
     }
     if chosen not in paces:
         return []
@@ -156,6 +154,11 @@ def _in_relay(spans: Spans, inverse: npt.NDArray[np.intp], chosen: int) -> list[
         if np.abs(np.log(pace / paces[chosen])).max() <= math.log(SAME_LOOP)
     ]  # fmt: skip
     return alike if len(alike) >= RELAY_SUBJECTS else []
+
+
+def _by_subject(inverse: npt.NDArray[np.intp], values: Floats, count: npt.NDArray[np.intp]) -> list[Floats]:
+    """The values of each subject, of so many each."""
+    return np.split(values[np.argsort(inverse, kind="stable")], np.cumsum(count)[:-1])
 
 
 def _again(first: Spans, others: Sequence[Spans]) -> Iterator[int]:

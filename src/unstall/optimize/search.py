@@ -23,6 +23,7 @@ from unstall.optimize.result import Result, SearchOptions
 from unstall.optimize.source.errors import NotApplicable
 from unstall.optimize.thresholds import (
     AGENT_LEAST_S,
+    COMPILES_S,
     DIAGNOSIS_S,
     LEAST_GAIN,
     LEAST_TOTAL_PAIRS,
@@ -122,7 +123,10 @@ class Search:
     def _improve(self, result: Result) -> None:
         self._propose(result)
         while True:
-            worthy = [attempt for attempt in self.candidates if self._is_open(attempt) and self._is_worthy(attempt)]
+            worthy = [
+                attempt for attempt in self.candidates
+                if self._is_open(attempt) and self._is_worthy(attempt) and self._is_affordable(attempt)
+            ]  # fmt: skip
             if not worthy and self.agent is None:
                 return
             if not self._has_time():
@@ -231,15 +235,16 @@ class Search:
         exactness = attempt.remedy.exactness
         return exactness in _CHANGES and exactness not in self.options.allow and not attempt.proposal.advice_only
 
-    def _rank(self, attempt: Attempt, state: Diagnosis) -> tuple[bool, bool, bool, float]:
+    def _rank(self, attempt: Attempt, state: Diagnosis) -> tuple[bool, bool, bool, bool, float]:
         """An exact cure of the culprit's own line goes first, one that pays in the first epoch before a cache.
 
         Then one of a line that leads there. But not before one that is as good as exact and promises far more: what
-        the first one leaves there may be nothing that the other can work on.
+        the first one leaves there may be nothing that the other can work on. In a quick search what compiles goes last.
         """
         lines, culprit = attempt.proposal.lines, state.report.verdict.culprit
+        at_once = not (self.options.quick and attempt.proposal.compiles)
         if attempt.speedup or lines is None or culprit is None or attempt.remedy.exactness != "exact":
-            return False, False, False, attempt.promise
+            return at_once, False, False, False, attempt.promise
         owned = state.context.user_file
         promise, place = attempt.promise, (owned(culprit.file), culprit.line)
         cures = lines.hold(*place) and not any(
@@ -248,7 +253,7 @@ class Search:
             for other in self.candidates
         )  # fmt: skip
         leads = any(lines.hold(owned(caller.file), caller.line) for caller in culprit.callers)
-        return cures, cures and not attempt.proposal.needs_revisits, leads, promise
+        return at_once, cures, cures and not attempt.proposal.needs_revisits, leads, promise
 
     def _is_open(self, attempt: Attempt) -> bool:
         if attempt.status is RemedyStatus.ADVICE or attempt.id in self.settled:
@@ -260,6 +265,10 @@ class Search:
 
     def _is_worthy(self, attempt: Attempt) -> bool:
         return attempt.proposal.predicted - 1 >= self.options.worth
+
+    def _is_affordable(self, attempt: Attempt) -> bool:
+        """Whether there is time to compile it, if it compiles: its first run takes a minute or more."""
+        return not attempt.proposal.compiles or self.budget.remaining_s > COMPILES_S
 
     def _add_untried(self, result: Result) -> None:
         """Add to the result what was not tried, with the reason, and then the advice."""
@@ -273,6 +282,10 @@ class Search:
                         "budget": self.out_of_budget,
                         "first kept": "the search stopped with the first change kept",
                     }.get(result.stopped_by, "the search was interrupted")
+                    if not self._is_affordable(attempt):
+                        reason = (
+                            f"compiling takes a minute or more, and {max(0.0, self.budget.remaining_s):.0f} s are left"
+                        )
                 attempt.end(status, f"not tried: {reason} ({attempt.proposal.because})")
                 result.attempts.append(attempt)
         result.attempts += [attempt for attempt in self.candidates if attempt.status is RemedyStatus.ADVICE]

@@ -105,6 +105,9 @@ PLAIN_GAIN: Annotated[
 MOST_EPOCHS_TO_PAY: Annotated[
     int, "epochs", "by whose end what keeps samples has won back the first: many a fine-tuning has no more"
 ] = 3
+COMPILES_S: Annotated[
+    Seconds, "to be left for a change that compiles: 13 to 102 s in the first run, then the pairs"
+] = 100.0
 MOST_S_TO_PAY: Annotated[
     Seconds,
     "of the original's steps by whose end what compiles at each start has won that back: few trainings are less",

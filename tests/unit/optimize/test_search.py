@@ -226,6 +226,26 @@ def test_what_compiles_has_to_win_each_start_back_soon(later_s, steps, is_kept):
         assert (one.status, one.reason) == (RemedyStatus.SLOWER, cost.told()) and not result.costs_of_start
 
 
+def test_what_compiles_is_not_begun_with_little_time_left():
+    result = Compiling(40.0, 5.0).search(budget_s=90.0)
+    one = attempt(result, "a")
+    assert one.status is RemedyStatus.UNTRIED
+    assert one.reason.startswith("not tried: compiling takes a minute or more, and 68 s are left")
+
+
+def test_a_quick_search_tries_what_compiles_last():
+    class Both(Compiling):
+        def __init__(self):
+            super().__init__(40.0, 5.0)
+            self.effects, self.predicted = {"a": (2.0, ""), "b": (1.5, "")}, {"a": 3.0, "b": 1.2}
+
+        def propose(self, context):
+            return [replace(proposal, compiles=proposal.title == "a") for proposal in World.propose(self, context)]
+
+    assert kept(Both().search(quick=True)) == ["b"]
+    assert kept(Both().search())[0] == "a"
+
+
 def tried(search):
     lines: list[str] = []
     search(lines.append)

@@ -6,9 +6,9 @@ from unstall.diagnose.layer_types import CONVOLUTIONS_2D, share_of_types
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.proposal import Proposal, speedup_without
 from unstall.optimize.remedies.base import Remedy
-from unstall.optimize.rewrites.whole_models import NEEDS, with_statements
 from unstall.optimize.source.errors import NotApplicable
 from unstall.optimize.thresholds import CHANNELS_LAST_SAVES, LEAST_SHARE
+from unstall.optimize.whole_models import NEEDS, with_statements
 from unstall.text.units import percent
 
 

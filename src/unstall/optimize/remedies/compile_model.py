@@ -8,9 +8,9 @@ import shutil
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.proposal import Proposal, speedup_without
 from unstall.optimize.remedies.base import Remedy
-from unstall.optimize.rewrites.whole_models import NEEDS, with_statements
 from unstall.optimize.source.errors import NotApplicable
 from unstall.optimize.thresholds import COMPILED_MODEL_SAVES
+from unstall.optimize.whole_models import NEEDS, with_statements
 from unstall.text.units import percent
 
 _COMPILERS = ("g++", "clang++", "c++")
