@@ -56,7 +56,7 @@ RARE = """
 
     def main():
         torch.set_num_threads(1)
-        rows = torch.randn(6400, 16)
+        rows = torch.randn(9600, 16)
         model = nn.Sequential(nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 4))
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
         for epoch in range(4):

@@ -66,10 +66,12 @@ EVALUATION = """
 def test_a_list_that_is_searched_in_every_step_slows_it_down(workspace):
     workspace.write("program.py", SEARCH)
     result = workspace.watched("program.py")
-    verdict = result.report["verdict"]
-    assert (verdict["pattern"], verdict["culprit"]["function"]) == ("slows-down", "is_new")
-    assert "longer every 1,000 steps" in verdict["summary"]
-    assert "seen (list) grows with it" in " ".join(verdict["evidence"])
+    assert result.report["verdict"]["culprit"]["function"] == "is_new"
+    # On a machine that is slow meanwhile the time that the line takes may weigh more than that it grows.
+    grows = next(finding for finding in result.report["findings"] if finding["pattern"] == "slows-down")
+    assert grows["culprit"]["function"] == "is_new"
+    assert "longer every 1,000 steps" in grows["summary"]
+    assert "seen (list) grows with it" in " ".join(grows["evidence"])
 
 
 def test_evaluation_between_epochs_is_no_part_of_the_step(workspace):
