@@ -224,8 +224,9 @@ class Limits:
         noise = np.concatenate([self.noise[index] for index in places])
         if noise.size < thresholds.LEAST_ELEMENTS:
             return
+        ulps = thresholds.SYSTEMATIC_ULPS if first.is_weights else thresholds.OUTPUT_ULPS
         eps = max(self.original[index].eps for index in places)
-        for name, direction, ulps in self._directions(places):
+        for name, direction in self._directions(places):
             matched = MatchedFilter(direction, noise)
             if not matched.power:
                 continue
@@ -244,17 +245,15 @@ class Limits:
                 ),
             )
 
-    def _directions(self, places: Sequence[int]) -> Iterator[tuple[str, Array, float]]:
-        """What may be off along itself, and by how many units in the last place."""
+    def _directions(self, places: Sequence[int]) -> Iterator[tuple[str, Array]]:
         values = np.concatenate([self.values[index] for index in places])
         if not self.original[places[0]].is_weights:
-            yield "the outputs", values, thresholds.OUTPUT_ULPS
+            yield "the outputs", values
             return
-        yield "the weights", values, thresholds.SYSTEMATIC_ULPS
+        yield "the weights", values
         yield (
             "the updates of the weights",
             values - np.concatenate([self.values[self.first_seen[self.original[index].what]] for index in places]),
-            thresholds.OUTPUT_ULPS,
         )
 
     def _by(self, index: int, changed: ObservedTensor, ratio: float) -> str:
