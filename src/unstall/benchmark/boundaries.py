@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -125,7 +126,7 @@ def _of_main_loop(spans: Spans) -> npt.NDArray[np.bool_]:
     count = np.bincount(inverse)
     total[count < TAKES_TURNS * count.max()] = 0
     chosen = int(np.argmax(total))
-    of_subject = np.split(np.argsort(inverse, kind="stable"), np.cumsum(count)[:-1])
+    of_subject = _by_subject(inverse, np.arange(len(spans)), count)
     same = of_subject.pop(chosen)
     again = _again(spans[same], [spans[places] for places in of_subject])
     chosen_spans = np.zeros(len(spans), dtype=bool)
@@ -144,30 +145,29 @@ def _in_relay(spans: Spans, inverse: npt.NDArray[np.intp], chosen: int) -> list[
     lengths = _by_subject(inverse, spans["dur"] / 1e9, count)
     gaps = _by_subject(inverse[goes_on], np.diff(starts(spans))[goes_on], going_on)
     paces = {
-        int(subject): np.maximum([np.median(lengths[subject]), np.median(gaps[subject])], 1e-9)
+        int(subject): _pace(lengths[subject], gaps[subject])
         for subject in np.flatnonzero(count >= RELAY_CALLS * (count - going_on))
     }
     if chosen not in paces:
         return []
-    alike = [
-        subject for subject, pace in paces.items()
-        if np.abs(np.log(pace / paces[chosen])).max() <= math.log(SAME_LOOP)
-    ]  # fmt: skip
+    alike = [subject for subject, pace in paces.items() if _is_alike(pace, paces[chosen])]
     return alike if len(alike) >= RELAY_SUBJECTS else []
 
 
-def _by_subject(inverse: npt.NDArray[np.intp], values: Floats, count: npt.NDArray[np.intp]) -> list[Floats]:
+def _by_subject(
+    inverse: npt.NDArray[np.intp], values: npt.NDArray[Any], count: npt.NDArray[np.intp]
+) -> list[npt.NDArray[Any]]:
     """The values of each subject, of so many each."""
     return np.split(values[np.argsort(inverse, kind="stable")], np.cumsum(count)[:-1])
 
 
 def _again(first: Spans, others: Sequence[Spans]) -> Iterator[int]:
     """Which of the others, the spans of one subject each, are the loop of the first again."""
-    began, pace = starts(first), _pace(first)
+    began, pace = starts(first), _pace_of(first)
     for number, other in enumerate(others):
         if len(other) < SAME_LOOP_CALLS or in_turn(began, starts(other)):
             continue
-        if np.abs(np.log(_pace(other) / pace)).max() <= math.log(SAME_LOOP):
+        if _is_alike(_pace_of(other), pace):
             began = np.sort(np.concatenate([began, starts(other)]))
             yield number
 
@@ -182,10 +182,18 @@ def in_turn(one: Floats, other: Floats) -> bool:
     return turns > TURNS * min(len(one), len(other))
 
 
-def _pace(spans: Spans) -> Floats:
+def _pace_of(spans: Spans) -> Floats:
+    return _pace(spans["dur"] / 1e9, np.diff(starts(spans)))
+
+
+def _pace(lengths: Floats, between: Floats) -> Floats:
     """Seconds of a call, and from one to the next, in the median."""
-    between = np.diff(starts(spans))
-    return np.maximum([np.median(spans["dur"]) / 1e9, np.median(between) if len(between) else 0.0], 1e-9)
+    return np.maximum([np.median(lengths), np.median(between) if len(between) else 0.0], 1e-9)
+
+
+def _is_alike(one: Floats, other: Floats) -> bool:
+    """Whether two loops of these paces are as fast as each other."""
+    return bool(np.abs(np.log(one / other)).max() <= math.log(SAME_LOOP))
 
 
 def _covers(steps: Spans, forwards: Spans) -> bool:

@@ -18,15 +18,6 @@ HEAPS = frozenset({"heappush", "insort", "insort_left", "insort_right"})
 """Functions that add to the container that is their first argument."""
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-_LOOPS = (
-    ast.For,
-    ast.AsyncFor,
-    ast.While,
-    ast.ListComp,
-    ast.SetComp,
-    ast.DictComp,
-    ast.GeneratorExp,
-)
 _SET_UP = frozenset({"__init__", "__new__", "__post_init__", "__enter__", "setup"})
 
 # How sure a form is to make its target grow, the surest first.
@@ -108,7 +99,7 @@ class _Finder:
                 self._walk(child, scopes, qualified + child.name + ".", in_loop)
             else:
                 self._note(child, scopes, in_loop)
-                repeated = isinstance(child, _LOOPS)
+                repeated = isinstance(child, source.LOOPS)
                 self._walk(child, scopes, qualified, in_loop or repeated)
 
     def _note(self, node: ast.AST, scopes: list[_Scope], in_loop: bool) -> None:

@@ -119,6 +119,11 @@ def most_of_model(host: HostFeatures) -> float:
     return float(WORTH if is_left else OUTRANKS_GROWTH)
 
 
+def before_model(host: HostFeatures) -> float:
+    """What a finding weighs at least that comes before all that is said of the model itself, and after a stall."""
+    return 0.9995 * OUTRANKS_GROWTH if host.model_s > MOSTLY_MODEL * host.step_s else 1.0005 * WORTH
+
+
 def nearly_all_recurs(host: HostFeatures) -> bool:
     """Whether nearly all that operators compute is computed more than once."""
     again = host.measurement.recomputation

@@ -8,16 +8,6 @@ from collections.abc import Iterable
 from unstall.diagnose import source
 from unstall.records.measurements import SeamSite
 
-_LOOPS: tuple[type[ast.expr | ast.stmt], ...] = (
-    ast.For,
-    ast.AsyncFor,
-    ast.While,
-    ast.ListComp,
-    ast.SetComp,
-    ast.DictComp,
-    ast.GeneratorExp,
-)
-
 
 def goes_through_once(sites: Iterable[SeamSite]) -> bool:
     """Whether the loop over the loader stands in no other loop, on any line that leads to it, or in one of one turn.
@@ -35,13 +25,13 @@ def _is_alone(site: SeamSite) -> bool:
     own = source.syntax_tree(site.file)
     if own is None:
         return False
-    around = source.around(own, _LOOPS, site.line)
+    around = source.around(own, source.LOOPS, site.line)
     outer = [loop for loop in around if not source.is_head(loop, site.line)]
     if len(outer) == len(around) or any(_repeats(own, loop) for loop in outer):
         return False
     for file, _, line in site.callers:
         tree = source.syntax_tree(file)
-        if tree is None or any(_repeats(tree, loop) for loop in source.around(tree, _LOOPS, line)):
+        if tree is None or any(_repeats(tree, loop) for loop in source.around(tree, source.LOOPS, line)):
             return False
     return True
 

@@ -36,12 +36,15 @@ class _Place:
     """Before or after it."""
 
 
-def with_statements(context: RemedyContext, write: Callable[[str, str], str]) -> tuple[Sources, str]:
+def with_statements(
+    context: RemedyContext, write: Callable[[str, str], str], *, uses_torch: bool = False
+) -> tuple[Sources, str]:
     """The sources with a statement for each model, and which these are.
 
     Args:
         context: the program.
         write: the statement, from the model's name and that of torch in its file.
+        uses_torch: it names torch, which is imported where it is not.
 
     Raises:
         NotApplicable: it is not plain which models there are, or they have no names.
@@ -58,7 +61,7 @@ def with_statements(context: RemedyContext, write: Callable[[str, str], str]) ->
     for path, of_file in edits.items():
         module = sources.module(path)
         tree = edited(module.tree, of_file)
-        needs_torch = module.alias("torch") is None and "torch" in write("", "torch")
+        needs_torch = uses_torch and module.alias("torch") is None
         sources = sources.with_module(path, with_import(tree, "torch") if needs_torch else tree)
     return sources, " and ".join(titles)
 

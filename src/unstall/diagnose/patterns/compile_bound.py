@@ -10,12 +10,13 @@ from collections.abc import Sequence
 
 from unstall.child.seams import jax, modules
 from unstall.child.user_files import GENERATED
+from unstall.diagnose import health
 from unstall.diagnose.blame import line_culprit
 from unstall.diagnose.compiled import explained, function_of
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import Features, Pattern, at, of_step, part
 from unstall.diagnose.placing import Placed, count
-from unstall.diagnose.thresholds import IN_UNCOMPILED, MOSTLY_MODEL, OUTRANKS_GROWTH, SEEN, WORTH
+from unstall.diagnose.thresholds import IN_UNCOMPILED, SEEN
 from unstall.records.compiled import CompiledFrame
 from unstall.records.measurements import SeamSite
 from unstall.records.report import Culprit, Finding
@@ -141,8 +142,7 @@ class CompileBound(Pattern):
         host = features.host
         if finding.cause == "recompilation" or host is None:
             return finding.headroom
-        mostly = host.model_s > MOSTLY_MODEL * host.step_s
-        return max(finding.headroom, 0.9995 * OUTRANKS_GROWTH if mostly else 1.0005 * WORTH)
+        return max(finding.headroom, health.before_model(host))
 
     def sentence(self, finding: Finding, use: Utilization) -> str:
         """Names the line that calls what is compiled, or at which its graph breaks."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 
-from unstall.diagnose import source
+from unstall.diagnose import health, source
 from unstall.diagnose.debugging_aids import AIDS, ANOMALY, DebuggingAid, aid_of
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.patterns.base import Features, Pattern, UsualRemedy, at, of_step, part
@@ -13,12 +14,9 @@ from unstall.diagnose.placing import Placed, count
 from unstall.diagnose.thresholds import (
     CHECKING_GRADIENTS,
     DEBUGGING_LEADS,
-    MOSTLY_MODEL,
     MOSTLY_NOTING,
     NOTED_OP_S,
-    OUTRANKS_GROWTH,
     SEEN,
-    WORTH,
 )
 from unstall.records.report import Finding
 from unstall.records.run import Utilization
@@ -48,20 +46,20 @@ class DebuggingBound(Pattern):
 
     def on_host(self, host: HostFeatures) -> Finding | None:
         """By the stack samples in the functions that do it; of anomaly detection, by the number of operators too."""
-        found = _seconds(host)
+        samples = _samples(host)
+        found = _seconds(host, samples)
         taken_s = sum(found.values())
         headroom = host.headroom_without(taken_s)
         if headroom < SEEN:
             return None
         aids = sorted(found, key=lambda aid: -found[aid])
-        samples = _samples(host).get(aids[0], [])
         evidence = []
         for aid in aids:
             evidence.append(f"{of_step(found[aid] / host.step_s, found[aid])}, is {aid.what}")
             evidence += _switched_on(aid, host)
         return self.finding(
             cause=aids[0].cause,
-            culprit=host.blame.main_culprit(samples) if samples else host.blame.model_culprit(),
+            culprit=host.blame.main_culprit(samples[aids[0]]) if aids[0] in samples else host.blame.model_culprit(),
             share=taken_s / host.step_s,
             headroom=headroom,
             evidence=evidence,
@@ -73,8 +71,7 @@ class DebuggingBound(Pattern):
         host = features.host
         if host is None or (finding.share or 0.0) < DEBUGGING_LEADS:
             return finding.headroom
-        mostly = host.model_s > MOSTLY_MODEL * host.step_s
-        return max(finding.headroom, 0.9995 * OUTRANKS_GROWTH if mostly else 1.0005 * WORTH)
+        return max(finding.headroom, health.before_model(host))
 
     def condition(self, finding: Finding) -> str:
         """What is to be turned off."""
@@ -96,10 +93,10 @@ def _samples(host: HostFeatures) -> dict[DebuggingAid, list[Placed]]:
     return dict(found)
 
 
-def _seconds(host: HostFeatures) -> dict[DebuggingAid, float]:
+def _seconds(host: HostFeatures, samples: Mapping[DebuggingAid, list[Placed]]) -> dict[DebuggingAid, float]:
     """Seconds a step that each aid takes, about."""
-    sample_s = host.step_s / max(count(host.blame.main), 1)
-    found = {aid: sample_s * count(samples) for aid, samples in _samples(host).items()}
+    sample_s = host.step_s / max(host.blame.total, 1)
+    found = {aid: sample_s * count(of_aid) for aid, of_aid in samples.items()}
     if host.measurement.model.anomaly:
         found[ANOMALY] = max(_anomaly_s(host), found.get(ANOMALY, 0.0))
     return found

@@ -102,7 +102,7 @@ class RecomputeBound(Pattern):
     def _checkpointed(self, host: HostFeatures) -> Finding | None:
         """By the stack samples in what torch.utils.checkpoint computes again."""
         samples = host.blame.recomputed
-        share = count(samples) / max(count(host.blame.main), 1)
+        share = count(samples) / max(host.blame.total, 1)
         headroom = host.headroom_without(share * host.step_s)
         if headroom < SEEN:
             return None

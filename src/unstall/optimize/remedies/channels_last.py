@@ -28,7 +28,7 @@ class ChannelsLast(Remedy):
         if share < LEAST_SHARE:
             raise NotApplicable(f"two-dimensional convolutions take {percent(share)} of the step")
         sources, title = with_statements(
-            context, lambda model, torch: f"{model}.to(memory_format={torch}.channels_last)"
+            context, lambda model, torch: f"{model}.to(memory_format={torch}.channels_last)", uses_torch=True
         )
         because = f"two-dimensional convolutions take {percent(share)} of the step"
         return [

@@ -38,12 +38,12 @@ class CompileModel(Remedy):
         options = _AS_TORCH_DRAWS if _drops(context) else ""
         sources, title = with_statements(context, lambda model, torch: f"{model}.compile({options})")
         share, other = context.share("forward", "backward"), 1 - context.arithmetic
-        because = f"the model takes {percent(share)} of the step, and {percent(other)} of that is not arithmetic at a "
+        because = f"the model takes {percent(share)} of the step, and {percent(other)} of that is not arithmetic"
         return [
             Proposal(
                 title,
                 speedup_without(share, COMPILED_MODEL_SAVES * other),
-                f"{because}good rate",
+                f"{because} at a good rate",
                 sources=sources,
                 compiles=True,
                 key="all models",
