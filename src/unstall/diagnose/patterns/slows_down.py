@@ -92,10 +92,11 @@ class SlowsDown(Pattern):
         if any(entry.graph_per_step > 0 for entry in host.measurement.memory.growing):
             return finding.headroom
         slowing = host.measurement.slowing
-        growth, whole_s = slowing.end_s / slowing.begin_s, host.measurement.phase_s(slowing.phase)  # as it was timed
-        if slowing.end_s - slowing.begin_s < MOST * whole_s:
+        growth = slowing.end_s / slowing.begin_s
+        if slowing.end_s - slowing.begin_s < MOST * host.measurement.phase_s(slowing.phase):
             return growth
-        return max(growth, 1.001 * host.headroom_without(whole_s))  # that it grows says more than that it is long
+        # That it grows says more than that it is long, however that is counted.
+        return max(growth, 1.001 * host.headroom_without(_at_most_s(host, slowing.phase)))
 
     def condition(self, finding: Finding) -> str:
         """The first steps show it."""
@@ -104,6 +105,12 @@ class SlowsDown(Pattern):
     def sentence(self, finding: Finding, use: Utilization) -> str:
         """The function that it is in; a run's own finding says the rate as well."""
         return f"a step takes longer the more steps were made{at(finding.culprit)}"
+
+
+def _at_most_s(host: HostFeatures, phase: str) -> float:
+    """Seconds a step that a finding about this phase can claim: as timed or as attributed, and what goes with it."""
+    in_modules = host.python_in_forward if phase == OTHER.name else 0.0
+    return max(host.measurement.phase_s(phase), host.phase_s(phase) + in_modules) + host.contended_s
 
 
 def _places(phase: str) -> tuple[str, ...]:
