@@ -67,6 +67,8 @@ class Row:
     """The interval of the headline; None in rows of before 2026-11-29."""
     advised: str = ""
     """What nobody allowed, with the gain that its trial measured, or what a person is advised to do."""
+    start_s: float | None = None
+    """Seconds by which each run starts later, as it compiles first, once it has been compiled; None where none does."""
 
     @property
     def gain(self) -> float | None:
@@ -211,7 +213,8 @@ def remark(row: Row) -> str:
         return "**false win**"
     less = f"the expert's {DOES_LESS[row.name]}" if row.name in DOES_LESS else ""
     healthy = "nothing planted" if row.name in HEALTHY else ""
-    return "; ".join(part for part in (less, healthy, row.advised) if part)
+    compiles = "" if row.start_s is None else f"each run compiles for {row.start_s:.0f} s first, which is not counted"
+    return "; ".join(part for part in (less, healthy, compiles, row.advised) if part)
 
 
 def short_table(rows: list[Row]) -> str:
