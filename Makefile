@@ -20,7 +20,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 
 .PHONY: help setup system demo test check quick lint format types unit attack long fuzz sanitize wheel docs accuracy heldout unseen overhead \
-        simplify-bench predictions-bench warm-caches-bench stack-samples-bench model-bench optimize-bench quick-bench sameness-bench prove-bench trace-bench gate-bench \
+        simplify-bench predictions-bench warm-caches-bench stack-samples-bench model-bench optimize-bench quick-bench sameness-bench anomaly-bench prove-bench trace-bench gate-bench \
         ranks-bench nodes-bench frameworks-bench public-bench real-bench rival-bench page-bench gpu-check lock clean
 
 help: ## list the targets
@@ -181,6 +181,9 @@ quick-bench: $(READY) ## seconds of `unstall optimize --quick` to a change that 
 
 sameness-bench: $(READY) ## how far rounding and more than rounding lie from the limit between them
 	$(BIN)/python bench/sameness.py --write docs/sameness.md
+
+anomaly-bench: $(READY) ## what autograd's anomaly detection costs, by which a report adds it up
+	$(BIN)/python bench/anomaly_detection.py --write docs/anomaly-detection.md
 
 prove-bench: $(READY) ## how often `unstall prove` is fooled, and wrongs an honest change, over bench/hacks
 	$(BIN)/python bench/prove.py --rows bench/results/prove.json --write docs/prove-figures.md

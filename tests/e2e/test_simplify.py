@@ -183,6 +183,26 @@ VALIDATION = """
     main()
 """
 
+CHECKED = """
+    import torch
+    from torch import nn
+
+
+    def main():
+        torch.set_num_threads(1)
+        torch.autograd.set_detect_anomaly(True)
+        model = nn.Sequential(*(part for _ in range(8) for part in (nn.Linear(16, 16), nn.Tanh())))
+        optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+        while True:
+            loss = model(torch.randn(8, 16)).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+
+    main()
+"""
+
 
 def simplify(workspace, *words, options=(), **kwargs):
     """Run ``unstall simplify`` to its end."""
@@ -287,6 +307,17 @@ def test_the_gain_of_keeping_freed_memory_is_measured(workspace):
     report = simplify(workspace, "train.py", options=["--set", "keep-memory=1", "--budget", "30s"]).report
     assert accounted(report) == {"keeping freed memory"}
     assert [trial["name"] for trial in report["experiments"]] == ["keeping freed memory"], failures(report)
+
+
+@pytest.mark.serial
+@pytest.mark.long
+def test_the_gain_of_turning_checks_off_is_measured(workspace):
+    workspace.write("train.py", CHECKED)
+    report = simplify(workspace, "train.py", options=["--stub", "checks", "--budget", "1m"]).report
+    assert accounted(report) == {"checks turned off"}
+    assert [trial["name"] for trial in report["experiments"]] == ["checks turned off"], report["study"]
+    gain = report["verdict"]["expected_gain"]
+    assert (report["verdict"]["cause"], gain["known_by"]) == ("anomaly-detection", "measured")
 
 
 def test_a_program_without_steps_is_told_so(workspace):

@@ -37,24 +37,22 @@ ANOMALY = DebuggingAid(
     "steps in question",
     switched_by=("set_detect_anomaly", "detect_anomaly"),
 )
-AIDS = (
-    ANOMALY,
-    DebuggingAid(
-        cause="argument-checks",
-        what="the checks of parameters and values in torch.distributions",
-        file=re.compile(r"[/\\]torch[/\\]distributions[/\\](distribution|constraints)\.py$"),
-        functions=re.compile(r"__init__|_validate_sample|check"),
-        advice="once the model works: torch.distributions.Distribution.set_default_validate_args(False), or "
-        "validate_args=False; a NaN is no error there any more",
-    ),
-    DebuggingAid(
-        cause="environment-checker",
-        what="gymnasium's checker, which looks at each observation and reward",
-        file=re.compile(r"[/\\]gymnasium[/\\](utils[/\\]passive_env_checker|wrappers[/\\]common)\.py$"),
-        functions=re.compile(r"check_\w+|\w+_passive_checker|data_shares_objects"),
-        advice="once the environment is known to be right: gymnasium.make(..., disable_env_checker=True)",
-    ),
+DISTRIBUTIONS = DebuggingAid(
+    cause="argument-checks",
+    what="the checks of parameters and values in torch.distributions",
+    file=re.compile(r"[/\\]torch[/\\]distributions[/\\](distribution|constraints)\.py$"),
+    functions=re.compile(r"__init__|_validate_sample|check"),
+    advice="once the model works: torch.distributions.Distribution.set_default_validate_args(False), or "
+    "validate_args=False; a NaN is no error there any more",
 )
+ENVIRONMENT = DebuggingAid(
+    cause="environment-checker",
+    what="gymnasium's checker, which looks at the spaces and first answers of each environment that is made",
+    file=re.compile(r"[/\\]gymnasium[/\\](utils[/\\]passive_env_checker|wrappers[/\\]common)\.py$"),
+    functions=re.compile(r"check_\w+|\w+_passive_checker|data_shares_objects"),
+    advice="once the environment is known to be right: gymnasium.make(..., disable_env_checker=True)",
+)
+AIDS = (ANOMALY, DISTRIBUTIONS, ENVIRONMENT)
 
 _WORK = ("step", "reset", "render")
 """What an environment does: that is called by what checks its answer."""

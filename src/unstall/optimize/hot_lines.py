@@ -55,6 +55,13 @@ def readable(context: RemedyContext, files: Iterable[Path]) -> Iterator[tuple[Pa
         yield path, module
 
 
+def files_in_stacks(context: RemedyContext) -> list[Path]:
+    """The user's files that the program was seen to run through, the script first."""
+    files = dict.fromkeys(frame.file for sample in context.measurement.samples for frame in sample.frames)
+    paths = (context.program.script, *map(context.user_file, files))
+    return list(dict.fromkeys(path for path in paths if path is not None))
+
+
 def hot_modules(context: RemedyContext) -> Iterator[tuple[Path, SourceModule, dict[int, float]]]:
     """(file, its source, share of the step by line) of the files that hot lines are in, as far as they can be read."""
     files = hot_files(context)

@@ -9,11 +9,13 @@ from typing import Any
 from unstall.child import allocator
 from unstall.child.experiments.interventions.base import Intervention, path_of
 from unstall.child.experiments.interventions.cached import CachedIntervention
+from unstall.child.experiments.interventions.checks import ChecksIntervention
 from unstall.child.experiments.interventions.delay import DelayIntervention
 from unstall.child.experiments.interventions.stub import StubIntervention
 from unstall.child.experiments.interventions.threads import ThreadsIntervention
 from unstall.child.seams import built_in
 from unstall.diagnose import page_faults
+from unstall.diagnose.debugging_aids import ANOMALY, DISTRIBUTIONS
 from unstall.model.function_shares import DATA, FunctionShares
 from unstall.records.measurements import Measurement
 from unstall.records.report import Finding, LineTime, ProcessRole, Report
@@ -23,8 +25,12 @@ from unstall.simplify.experiment import Experiment, ExperimentResult
 
 SETTINGS = ("workers", "prefetch", "threads", "ranks", "keep-memory")
 """What :func:`setting` can change."""
-_THE_REMEDY = {"threads": "threads", "keep-memory": "page-faults"}
-"""Settings that are the remedy of a cause."""
+_THE_REMEDY = {
+    "threads": ("threads",),
+    "keep-memory": ("page-faults",),
+    ChecksIntervention.name: (ANOMALY.cause, DISTRIBUTIONS.cause),
+}
+"""Interventions that are the remedy of causes."""
 _A_REMEDY = {"threads": "compute-bound", "keep-memory": "compute-bound", "workers": "input-bound"}
 """Settings that are one remedy of a pattern, beside others."""
 _LOADER_ARGUMENTS = {"workers": "num_workers", "prefetch": "prefetch_factor"}
@@ -69,7 +75,7 @@ def experiments(report: Report, measurement: Measurement) -> list[Experiment]:
 
 def is_the_remedy(experiment: Experiment, finding: Finding) -> bool:
     """Whether the experiment does what is to be done about a finding's cause."""
-    return finding.cause is not None and _THE_REMEDY.get(experiment.intervention) == finding.cause
+    return finding.cause in _THE_REMEDY.get(experiment.intervention, ())
 
 
 def is_a_remedy(experiment: Experiment, finding: Finding) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import msgspec
 
 from unstall.child.experiments.interventions.cached import CachedIntervention
+from unstall.child.experiments.interventions.checks import ChecksIntervention
 from unstall.diagnose import claims
 from unstall.diagnose.patterns import all_patterns
 from unstall.diagnose.patterns.base import Pattern
@@ -18,7 +19,7 @@ from unstall.simplify.experiment import ExperimentResult
 from unstall.statistics import Ratio
 
 _HOST = "host-bound"
-_SAID_WITH = frozenset({CachedIntervention.name, "workers", "threads"})
+_SAID_WITH = frozenset({CachedIntervention.name, ChecksIntervention.name, "workers", "threads"})
 """Experiments whose names are things that the program has, not what is done to it."""
 
 
@@ -81,7 +82,8 @@ def _with_measurement(
     finding: Finding, measured: dict[str | None, ExperimentResult], disagreements: list[str]
 ) -> Finding:
     """A finding with its headroom measured, if its component was free in an experiment."""
-    names = [finding.culprit.function] if finding.culprit else []
+    # A setting is not at the culprit: that is where it tells most.
+    names = [finding.culprit.function] if finding.culprit and not _of(finding).takes_a_word else []
     names += [name for name, kind in registry.components().items() if kind.proves == finding.pattern]
     result = next((measured[name] for name in names if name in measured), None)
     if result is None or _of(finding).keeps_verdict:
@@ -114,7 +116,8 @@ def _with_remedy(finding: Finding, results: list[ExperimentResult]) -> Finding:
     ratio, expected = _ratio(best), finding.expected_gain
     if not plan.is_the_remedy(best.experiment, finding) and ratio.low <= (expected.low if expected else 1.0):
         return finding
-    tried_one = msgspec.structs.replace(finding, evidence=[_sentence(best), *finding.evidence])
+    evidence = dict.fromkeys([_sentence(best), *finding.evidence])  # it may be there, as the ceiling's
+    tried_one = msgspec.structs.replace(finding, evidence=[*evidence])
     return claims.tried(tried_one, best.experiment.name, ratio.value, ratio.low, ratio.high)
 
 

@@ -47,7 +47,9 @@ def offered(tmp_path, monkeypatch):
 
 def test_every_kind_of_work_can_be_tried_by_its_name():
     found = registry.components()
-    assert {"data", "env", "callbacks", "validation", "collectives", "network", "optimizer", "backward"} <= {*found}
+    assert {"data", "env", "callbacks", "validation", "collectives", "network", "optimizer", "backward", "checks"} <= {
+        *found
+    }
     for component, kind in found.items():
         experiment = plan.free(kind)
         assert experiment.component == component and experiment.name == kind.title

@@ -6,7 +6,7 @@ from simplify_builders import make_finding, make_report, make_result, result_of
 
 from unstall.records.report import Hotspot
 from unstall.records.speedup import ExpectedGain, Speedup
-from unstall.simplify import plan, simplify_verdict
+from unstall.simplify import plan, registry, simplify_verdict
 from unstall.simplify.simplify_verdict import WaitingSplit
 
 
@@ -79,6 +79,7 @@ def test_no_report_is_changed():
 @pytest.mark.parametrize(
     ("component", "pattern"),
     [("env", "environment-bound"), ("validation", "callback-bound"), ("collectives", "communication-bound"),
+     ("checks", "debugging-bound"),
      ("network", "host-bound"), ("some_function", "host-bound")],
 )  # fmt: skip
 def test_a_kind_of_work_has_its_pattern(component, pattern):
@@ -92,6 +93,15 @@ def test_the_ceiling_is_measured_with_its_interval_and_the_gain_follows_it():
     assert first.ceiling.low <= first.ceiling.value == first.headroom <= first.ceiling.high
     assert first.expected_gain.known_by == "estimated"
     assert 1 < first.expected_gain.value < first.ceiling.value
+
+
+def test_of_checks_ceiling_and_gain_are_theirs_and_not_those_of_the_line_where_most_are_made():
+    report = make_report(changed(make_finding("debugging-bound", 1.5, "forward"), cause="anomaly-detection"))
+    checks = plan.free(registry.components()["checks"])
+    (first,), _ = restate(report, result_of("forward", 1.4), make_result(checks, 1.6))
+    assert first.pattern == "debugging-bound" and first.ceiling.value == pytest.approx(1.6)
+    assert first.expected_gain.known_by == "measured" and first.expected_gain.remedy == checks.name
+    assert sum("by experiment" in line for line in first.evidence) == 1
 
 
 def test_a_verdict_that_takes_over_has_a_measured_ceiling():

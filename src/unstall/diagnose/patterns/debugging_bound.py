@@ -30,7 +30,6 @@ class DebuggingBound(Pattern):
     name = "debugging-bound"
     brief = "checks that help to find errors take time in every step"
     causes = tuple(aid.cause for aid in AIDS)
-    can_be_freed = False
     takes_a_word = True
     advice = "turn it off once the program works"
     by_hand = tuple((aid.cause, aid.advice) for aid in AIDS)

@@ -23,6 +23,7 @@ from unstall.records.vocabulary import BACKWARD, FORWARD, OTHER
 from unstall.text.units import bytes_, seconds
 from unstall.threshold import Range
 
+CHECKPOINTING = "checkpointing"
 _CACHE = "leave the key-value cache on: no use_cache=False, in generate() or in a config"
 _KEEP = "compute it once and keep the result: before the loop, in the state of a request, or where weights are loaded"
 _ONCE_A_STEP = "compute it once in a step, and use the result wherever it is needed"
@@ -44,17 +45,17 @@ class RecomputeBound(Pattern):
 
     name = "recompute-bound"
     brief = "what was computed before is computed again"
-    causes = ("kv-cache", "same-inputs", "frozen-part", "checkpointing")
+    causes = ("kv-cache", "same-inputs", "frozen-part", CHECKPOINTING)
     phases = (FORWARD.name,)
     advice = _KEEP
     by_hand = (
         ("kv-cache", _CACHE),
         ("same-inputs", _KEEP),
         ("frozen-part", _ONCE),
-        ("checkpointing", _KEEP_ACTIVATIONS),
+        (CHECKPOINTING, _KEEP_ACTIVATIONS),
     )
     calibration = (
-        ("checkpointing", None, Range(0.7, 1.1, 1.5, "one program, in both forms: 1.1 and 1.2")),
+        (CHECKPOINTING, None, Range(0.7, 1.1, 1.5, "one program, in both forms: 1.1 and 1.2")),
         (
             "same-inputs",
             None,
@@ -63,7 +64,7 @@ class RecomputeBound(Pattern):
     )
     usual_remedies = (
         (
-            "checkpointing",
+            CHECKPOINTING,
             UsualRemedy(
                 "activations kept",
                 Range(0.0, 0.05, 0.4, "nothing is computed again; what is kept is written and read"),
@@ -110,7 +111,7 @@ class RecomputeBound(Pattern):
         if memory.rss_peak and memory.available and not host.measurement.model.device.startswith("cuda"):
             evidence = [f"the run takes {bytes_(memory.rss_peak)} at most, of {bytes_(memory.available)}"]
         return self.finding(
-            cause="checkpointing",
+            cause=CHECKPOINTING,
             culprit=host.blame.main_culprit(samples),
             share=share,
             phases=(BACKWARD.name,),
@@ -205,7 +206,7 @@ class RecomputeBound(Pattern):
 
     def is_of_library(self, finding: Finding) -> bool:
         """Not where the program asked for it."""
-        return finding.cause != "checkpointing"
+        return finding.cause != CHECKPOINTING
 
     def rank(self, finding: Finding, features: Features) -> float:
         """A switch that is off comes before anything that is to be said of the model itself."""
@@ -217,12 +218,12 @@ class RecomputeBound(Pattern):
 
     def condition(self, finding: Finding) -> str:
         """The cache is what is missing, or memory."""
-        known = {"kv-cache": "with the cache", "checkpointing": "with all activations kept"}
+        known = {"kv-cache": "with the cache", CHECKPOINTING: "with all activations kept"}
         return known.get(finding.cause or "", super().condition(finding))
 
     def sentence(self, finding: Finding, use: Utilization) -> str:
         """Names the call of ``generate()``, or what is called with the same values."""
-        if finding.cause == "checkpointing":
+        if finding.cause == CHECKPOINTING:
             return f"{part(finding)} computes activations again, to save memory{at(finding.culprit)}"
         if finding.cause == "frozen-part":
             return f"{part(finding)} computes features that no training changes{at(finding.culprit)}"

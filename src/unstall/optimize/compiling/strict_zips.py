@@ -7,7 +7,7 @@ from functools import partial
 
 import libcst as cst
 
-from unstall.optimize.source.edit import keyword, statement
+from unstall.optimize.source.edit import is_true, keyword, statement
 from unstall.optimize.source.module import SourceModule, dotted
 
 NewName = Callable[[str], str]
@@ -27,7 +27,7 @@ def zipped_strictly(module: SourceModule, loop: cst.For) -> cst.Call | None:
     """The strict zip that a loop goes over."""
     zipped = _zipped(loop)
     said = strict_argument(module, zipped)
-    return zipped if said is not None and dotted(said.value) == "True" else None
+    return zipped if is_true(said) else None
 
 
 def without_strict(zipped: cst.Call) -> cst.Call:

@@ -73,6 +73,11 @@ def keyword(call: cst.Call, name: str) -> cst.Arg | None:
     return next((arg for arg in call.args if arg.keyword is not None and arg.keyword.value == name), None)
 
 
+def is_true(argument: cst.Arg | None) -> bool:
+    """Whether there is such an argument, and it is a plain ``True``."""
+    return argument is not None and isinstance(argument.value, cst.Name) and argument.value.value == "True"
+
+
 def with_keyword(call: cst.Call, name: str, value: str) -> cst.Call:
     """The call with a keyword argument set or added, in the manner in which its arguments are laid out.
 

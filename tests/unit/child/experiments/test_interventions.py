@@ -219,6 +219,38 @@ def test_threads_are_set_and_put_back(engine):
     assert torch.get_num_threads() == before
 
 
+def test_checks_are_left_out_and_put_back_as_the_program_last_set_them(engine):
+    wrong = torch.tensor(-1.0)
+    torch.autograd.set_detect_anomaly(True, check_nan=False)
+    try:
+        put(engine, on_work("checks"))
+        assert not _notes_stacks() and torch.is_anomaly_enabled()
+        with torch.autograd.set_detect_anomaly(True):
+            assert not _notes_stacks() and torch.is_anomaly_check_nan_enabled()
+        torch.distributions.Normal(0.0, wrong)
+        put(engine)
+        assert _notes_stacks() and torch.is_anomaly_enabled() and not torch.is_anomaly_check_nan_enabled()
+        with pytest.raises(ValueError, match="scale"):
+            torch.distributions.Normal(0.0, wrong)
+    finally:
+        torch.autograd.set_detect_anomaly(False)
+
+
+def test_checks_that_the_program_has_turned_off_stay_off(engine):
+    torch.distributions.Distribution.set_default_validate_args(False)
+    try:
+        put(engine, on_work("checks"))
+        put(engine)
+        torch.distributions.Normal(0.0, torch.tensor(-1.0))
+    finally:
+        torch.distributions.Distribution.set_default_validate_args(True)
+
+
+def _notes_stacks():
+    """Whether an operator keeps the stack that it was called from."""
+    return "traceback_" in torch.ones(2, requires_grad=True).exp().grad_fn.metadata
+
+
 def test_one_that_fails_is_told_and_the_others_go_on(engine):
     wrong = ThreadsIntervention.specification(threads="many")
     put(engine, wrong, on_work("data"))

@@ -1,0 +1,109 @@
+"""Activation checkpointing turned off, where memory holds all activations: backward computes none of them again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from unstall.diagnose.patterns.recompute_bound import CHECKPOINTING
+from unstall.optimize.context import RemedyContext
+from unstall.optimize.hot_lines import files_in_stacks, readable
+from unstall.optimize.proposal import Proposal, speedup_without
+from unstall.optimize.remedies.base import Remedy
+from unstall.optimize.source.edit import Edit, edited, is_true, keyword, put, with_keyword, without_keyword
+from unstall.optimize.source.errors import AnalysisRefused, NotApplicable, located
+from unstall.optimize.source.module import SourceModule
+from unstall.optimize.thresholds import ROOM_FOR_ACTIVATIONS
+from unstall.text.units import bytes_, percent
+
+_CHECKPOINT = "torch.utils.checkpoint.checkpoint"
+_OPTIONS = ("use_reentrant", "preserve_rng_state", "determinism_check", "debug", "early_stop")
+"""Of `checkpoint`: all other arguments are those of the function that it calls."""
+_SELECTING = "context_fn"
+"""Of `checkpoint`: says which operators are computed again."""
+_ENABLE = "gradient_checkpointing_enable"
+"""Transformers' method of a model."""
+_OPTION = "gradient_checkpointing"
+"""Transformers' argument of a training."""
+
+
+class KeepActivations(Remedy):
+    """All places at once: some layers alone keep what others would need as well."""
+
+    name = "keep-activations"
+    brief = "activations that were computed again in backward, to save memory, are kept"
+    needs = (
+        "calls of torch.utils.checkpoint, or Transformers' switch for it, in your own code; a program on a processor "
+        "that takes a small part of its memory"
+    )
+    patterns = ("recompute-bound",)
+    exactness = "exact"
+
+    def propose(self, context: RemedyContext) -> list[Proposal]:
+        finding = next((each for each in context.report.findings if each.cause == CHECKPOINTING), None)
+        if finding is None:
+            raise NotApplicable("backward computes no activations again")
+        _refuse_without_room(context)
+        sources, places = context.sources, []
+        for path, module in readable(context, files_in_stacks(context)):
+            with located(path.name):
+                edits = dict(_edits(module))
+            if edits:
+                sources = sources.with_module(path, edited(module.tree, edits))
+                places += [f"{path.name}:{module.first_line(node)}" for node in edits]
+        if not places:
+            raise NotApplicable("what is computed again is not checkpointed in the program's own code")
+        share = finding.share or 0.0
+        return [
+            Proposal(
+                f"activations are kept ({', '.join(places)})",
+                speedup_without(share),
+                f"computing them again takes {percent(share)} of the step",
+                sources=sources,
+                key="all",
+            )
+        ]
+
+
+def _refuse_without_room(context: RemedyContext) -> None:
+    """Raise NotApplicable where the activations may not fit: a few steps of a trial do not show that they always do."""
+    if context.on_gpu:
+        raise NotApplicable("whether a GPU has the memory for all activations of all batches is for you to say")
+    memory = context.measurement.memory
+    if not memory.rss_peak or not memory.available or memory.rss_peak > ROOM_FOR_ACTIVATIONS * memory.available:
+        taken, there = bytes_(memory.rss_peak or 0), bytes_(memory.available or 0)
+        raise NotApplicable(f"the run takes {taken} of {there} already: all activations may not fit")
+
+
+def _edits(module: SourceModule) -> Iterator[tuple[cst.CSTNode, Edit]]:
+    """What checkpoints in a file, and what becomes of it. Raises AnalysisRefused."""
+    for call in module.all(cst.Call):
+        if module.name(call) == _CHECKPOINT:
+            _refuse_selecting(module, call)
+            yield call, _called_directly
+        elif isinstance(call.func, cst.Attribute) and call.func.attr.value == _ENABLE:
+            if isinstance(module.parent(call), cst.Expr):
+                yield module.parent(call), put(cst.Pass())  # type: ignore[misc]
+        elif is_true(keyword(call, _OPTION)):
+            yield call, lambda node: with_keyword(node, _OPTION, "False")
+
+
+def _refuse_selecting(module: SourceModule, call: cst.Call) -> None:
+    first = call.args[0] if call.args else None
+    if first is None or first.keyword is not None or first.star or keyword(call, _SELECTING) is not None:
+        raise AnalysisRefused(f"line {module.first_line(call)} does not say plainly what is computed again")
+
+
+def _called_directly(call: cst.Call) -> cst.Call:
+    """``function(x)`` of ``checkpoint(function, x, use_reentrant=False)``."""
+    for option in _OPTIONS:
+        call = without_keyword(call, option)
+    first, *others = call.args
+    function = first.value
+    if isinstance(function, cst.Lambda) and not function.lpar:
+        function = function.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+    return call.with_changes(func=function, args=others)
+
+
+REMEDY = KeepActivations()
