@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -90,6 +91,19 @@ class CNN(nn.Sequential):
         )  # fmt: skip
 
 
+class PoolingCNN(nn.Sequential):
+    """With max-pooling: where two numbers are nearly equal, rounding tips over which one gets the gradient."""
+
+    def __init__(self, choices: Choices):
+        widths = (3, 16, 32, 64)
+        blocks = [
+            layer
+            for before, width in pairwise(widths)
+            for layer in (nn.Conv2d(before, width, 3, padding=1), nn.BatchNorm2d(width), nn.ReLU(), nn.MaxPool2d(2))
+        ]
+        super().__init__(*blocks, nn.Flatten(), SplitLinear(64 * 4 * 4, 10, choices))
+
+
 class GRU(nn.Module):
     def __init__(self, choices: Choices):
         super().__init__()
@@ -165,9 +179,11 @@ class Program:
     shape: tuple[int, ...]
     choices: Choices
     tokens: int = 0
+    seed: int = 0
+    """Of its weights and batches."""
 
     def batch(self, step: int):
-        generator = torch.Generator().manual_seed(1000 + step)
+        generator = torch.Generator().manual_seed(1000 * (self.seed + 1) + step)
         if self.tokens:
             x = torch.randint(self.tokens, (BATCH, *self.shape), generator=generator)
         else:
@@ -196,7 +212,7 @@ class Program:
             torch.set_num_threads(before)
 
     def _run(self, choices: Choices, seed: int | None, steps: int) -> list[ObservedTensor]:
-        torch.manual_seed(0)
+        torch.manual_seed(self.seed)
         model = self.model(choices).to(memory_format=choices.memory_format)
         optimizer = self.optimizer(model, choices)
         perturbation = Perturbation(seed) if seed is not None else None
@@ -234,9 +250,9 @@ class Program:
         }
         if own.optimizer == "adam":
             changes["Adam written out"] = {"optimizer": "written"}
-        if self.model is not CNN and not own.dropout:
+        if self.model not in (CNN, PoolingCNN) and not own.dropout:
             changes["item by item"] = {"one_by_one": True}
-        if self.model is CNN:
+        if self.model in (CNN, PoolingCNN):
             changes["channels last"] = {"memory_format": torch.channels_last}
         if self.model is Transformer:
             changes["fused attention"] = {"attention": "fused"}
@@ -273,6 +289,14 @@ def weights_of(model: nn.Module, step: int) -> list[ObservedTensor]:
     return [
         ObservedTensor(f"weights.0.{name}.0", step, *facts(tensor))
         for name, tensor in [*model.named_parameters(), *model.named_buffers()]
+    ]
+
+
+def pooling(seed: int) -> list[Program]:
+    """Programs in which rounding tips positions over, with other weights and batches for each seed."""
+    return [
+        Program("CNN, max-pooling, SGD", PoolingCNN, (3, 32, 32), Choices(optimizer="sgd", lr=0.05), seed=seed),
+        Program("CNN, max-pooling, Adam", PoolingCNN, (3, 32, 32), Choices(), seed=seed),
     ]
 
 

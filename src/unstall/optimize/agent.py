@@ -39,6 +39,8 @@ class AgentChange(Remedy):
     name = "agent"
     brief = "what the command of `--agent` changed"
     patterns = ()
+    rounds_otherwise = False
+    """It may do anything by chance."""
 
     def __init__(self, exactness: Exactness) -> None:
         self.exactness = exactness  # type: ignore[misc]  # of this search, by what is allowed

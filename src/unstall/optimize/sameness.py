@@ -11,6 +11,10 @@ element. A run is close when
   them, and along an output is what random signs give. Weight decay that is missing is less than the noise of any one
   weight, but shrinks them all.
 
+Where two numbers are nearly equal, rounding may tip over which is the larger (in max-pooling, at the edge of a ReLU).
+From then on a run is further off than the original's runs that saw nothing tip, though nothing else is computed. It is
+a matter of chance: :mod:`unstall.optimize.equivalence` looks at the same change under other seeds.
+
 The coefficient ``c`` of ``difference ≈ c · direction`` is that of least squares with weights 1/noise²: the matched
 filter of signal detection (Kay, Fundamentals of Statistical Signal Processing II, 1998, ch. 4).
 """
@@ -21,7 +25,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -100,6 +104,17 @@ class Verdict:
     """Why it is not close, for a person: where the two first differ by more than rounding, and by how much."""
     says_nothing: bool = False
     """Whether the original's own runs are too far apart to tell."""
+    is_late: bool = False
+    """Whether it is not close, and in all of the first step it was."""
+
+
+class _Ratio(NamedTuple):
+    """A difference over its limit."""
+
+    value: float
+    step: int
+    words: str
+    """For a person."""
 
 
 class Limits:
@@ -125,8 +140,11 @@ class Limits:
         if noise is not None:
             return Verdict(None, math.inf, noise, says_nothing=True)
         ratios = list(self._ratios(changed))
-        beyond = next((reason for ratio, reason in ratios if ratio > 1), None)
-        return Verdict("reduced" if beyond else "close", max(ratio for ratio, _ in ratios), beyond)
+        largest = max(ratio.value for ratio in ratios)
+        beyond = next((ratio for ratio in ratios if ratio.value > 1), None)
+        if beyond is None:
+            return Verdict("close", largest)
+        return Verdict("reduced", largest, beyond.words, is_late=beyond.step > self.original[0].step)
 
     def _problem(self, changed: Sequence[ObservedTensor]) -> str | None:
         """Why the runs cannot be compared number by number; None where they can."""
@@ -184,14 +202,14 @@ class Limits:
 
     # ------------------------------------------------------------------ differences over their limits
 
-    def _ratios(self, changed: Sequence[ObservedTensor]) -> Iterator[tuple[float, str]]:
-        """(difference over its limit, words for a person), in the order of the run."""
+    def _ratios(self, changed: Sequence[ObservedTensor]) -> Iterator[_Ratio]:
+        """In the order of the run."""
         differences = [_difference(b.array(), x) for b, x in zip(changed, self.values)]
         for _, group in groupby(range(len(differences)), key=lambda index: self.original[index].group):
             places = list(group)
             for index in places:
-                ratio = self._ratio_of_sizes(index, differences[index])
-                yield ratio, f"{self.original[index].place}: {self._by(index, changed[index], ratio)}"
+                ratio, original = self._ratio_of_sizes(index, differences[index]), self.original[index]
+                yield _Ratio(ratio, original.step, f"{original.place}: {self._by(index, changed[index], ratio)}")
             yield from self._ratios_along(places, differences)
 
     def _ratio_of_sizes(self, index: int, difference: Array) -> float:
@@ -215,7 +233,7 @@ class Limits:
         first, last = self.first_seen[what], self.last_seen[what]
         return float(abs(self.values[last] - self.values[first]).max()) if last > first else math.inf
 
-    def _ratios_along(self, places: Sequence[int], differences: Sequence[Array]) -> Iterator[tuple[float, str]]:
+    def _ratios_along(self, places: Sequence[int], differences: Sequence[Array]) -> Iterator[_Ratio]:
         """Of the coefficients along what the tensors at these places are, and along what has changed in them."""
         places = [index for index in places if self.original[index].eps]
         if not places:
@@ -237,12 +255,11 @@ class Limits:
             ]
             limit = max(ulps * eps, thresholds.DIRECTION * max([matched.deviation, *reached]))
             coefficient = matched.coefficient(np.concatenate([differences[index] for index in places]))
-            yield (
+            yield _Ratio(
                 abs(coefficient) / limit,
-                (
-                    f"{first.moment}: {name} differ by {coefficient:+.2g} of their size, all in one direction; "
-                    f"rounding makes that {limit:.1g} at most"
-                ),
+                first.step,
+                f"{first.moment}: {name} differ by {coefficient:+.2g} of their size, all in one direction; "
+                f"rounding makes that {limit:.1g} at most",
             )
 
     def _directions(self, places: Sequence[int]) -> Iterator[tuple[str, Array]]:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from unstall.optimize.agent import AgentChange
 from unstall.optimize.comparison import TrialFailed
 from unstall.optimize.equivalence import NothingSeen, Reference, Unobservable, failures_in, observe
 from unstall.optimize.proposal import Attempt, Proposal
 from unstall.optimize.remedies import all_remedies
 from unstall.optimize.sameness import ObservedTensor
+from unstall.optimize.thresholds import OTHER_SEEDS
 from unstall.optimize.trial_runner import TrialRun, Variant
 
 
@@ -43,7 +47,7 @@ class Runs:
     def __init__(self, **losses):
         self.losses, self.made = losses, []
 
-    def observe(self, variant, kind, steps, *, check=None, perturbed=None, ordinarily=False):
+    def observe(self, variant, kind, steps, *, check=None, perturbed=None, shift=0, ordinarily=False):
         name = variant.settings.get("name", "original")
         self.made.append((name, perturbed))
         if name not in self.losses:
@@ -52,8 +56,8 @@ class Runs:
         return [ObservedTensor("loss.0", 0, "float32", (1,), loss, loss)]
 
 
-def judge(reference, name, before=()):
-    attempt = Attempt(all_remedies()["threads"], Proposal(name, 1.5, ""))
+def judge(reference, name, before=(), remedy=None):
+    attempt = Attempt(remedy or all_remedies()["threads"], Proposal(name, 1.5, ""))
     return reference.judge(Variant(settings={"name": name}), [*before, attempt]), attempt
 
 
@@ -103,6 +107,55 @@ def test_the_original_is_perturbed_once_and_only_when_that_is_needed():
     assert runs.made == [("original", None)] * 2 + [("same", None)]
     assert judge(reference, "near")[0].sameness == "close" and judge(reference, "far")[0].sameness == "reduced"
     assert [perturbed for name, perturbed in runs.made if name == "original"] == [None, None, 0, 1, 2, 3]
+
+
+class Tipping(Runs):
+    """Two steps; under these shifts of the seeds, what a variant computes is far off in the second one."""
+
+    def __init__(self, tips, at_step=1):
+        super().__init__(original=1.0, near=1.000001)
+        self.tips, self.at_step, self.shifts = tips, at_step, []
+
+    def observe(self, variant, kind, steps, *, shift=0, **options):
+        (first,) = super().observe(variant, kind, steps, **options)
+        tensors = [first, replace(first, step=1)]
+        if variant != Variant():
+            self.shifts.append(shift)
+            if shift in self.tips:
+                far = np.array([1.1], dtype="float32").tobytes()
+                tensors[self.at_step] = replace(tensors[self.at_step], digest=far, values=far)
+        return tensors
+
+
+@pytest.mark.parametrize(
+    ("tips", "sameness", "shifts"),
+    [
+        ({0}, "close", [0, OTHER_SEEDS[0]]),
+        ({0, OTHER_SEEDS[0]}, "close", [0, *OTHER_SEEDS]),
+        ({0, *OTHER_SEEDS}, "reduced", [0, *OTHER_SEEDS]),
+    ],
+)
+def test_what_rounding_tips_over_under_one_seed_is_looked_at_under_others(tips, sameness, shifts):
+    runs = Tipping(tips)
+    reference = Reference(runs.observe)
+    reference.observe("optimizer")
+    verdict, _ = judge(reference, "near")
+    assert (verdict.sameness, runs.shifts) == (sameness, shifts)
+    assert sameness == "close" or verdict.reason.startswith("step 2")
+
+
+def test_what_differs_in_the_first_step_differs_under_all_seeds():
+    runs = Tipping({0}, at_step=0)
+    reference = Reference(runs.observe)
+    reference.observe("optimizer")
+    assert judge(reference, "near")[0].sameness == "reduced" and runs.shifts == [0]
+
+
+def test_what_an_agent_wrote_is_taken_as_it_is():
+    runs = Tipping({0})
+    reference = Reference(runs.observe)
+    reference.observe("optimizer")
+    assert judge(reference, "near", remedy=AgentChange("close"))[0].sameness == "reduced" and runs.shifts == [0]
 
 
 def test_a_change_that_changes_nothing_on_top_of_a_close_one_is_exact():

@@ -34,6 +34,9 @@ class Remedy:
     patterns: ClassVar[tuple[str, ...]]
     """The patterns of findings that it is a cure for."""
     exactness: ClassVar[Exactness]
+    rounds_otherwise: ClassVar[bool] = True
+    """Whether its changes can do no more by chance than round otherwise: what is off under one seed, in a later step,
+    and close under another is close."""
     never_exact: ClassVar[bool] = False
     """Whether what differs may come after more steps than are compared, or go where nothing is: what is compared may be
     equal, and is not called exact."""

@@ -8,10 +8,10 @@ import libcst as cst
 
 from unstall.diagnose.debugging_aids import ANOMALY, DISTRIBUTIONS, ENVIRONMENT
 from unstall.optimize.context import RemedyContext
-from unstall.optimize.hot_lines import files_in_stacks, readable
+from unstall.optimize.everywhere import changed_everywhere
 from unstall.optimize.proposal import Proposal, speedup_without
 from unstall.optimize.remedies.base import Remedy
-from unstall.optimize.source.edit import Edit, edited, is_true, keyword, with_keyword
+from unstall.optimize.source.edit import Edit, is_true, keyword, with_keyword
 from unstall.optimize.source.errors import NotApplicable
 from unstall.optimize.source.files import Sources
 from unstall.optimize.source.module import SourceModule
@@ -54,11 +54,15 @@ class DisableDebugging(Remedy):
 
 
 def _without_anomaly_detection(context: RemedyContext) -> tuple[Sources, str]:
-    return _edited(context, _anomaly_edits, "the program's own code turns anomaly detection on by no plain True")
+    return changed_everywhere(
+        context, _anomaly_edits, "the program's own code turns anomaly detection on by no plain True"
+    )
 
 
 def _without_checked_environments(context: RemedyContext) -> tuple[Sources, str]:
-    return _edited(context, _environment_edits, "the program's own code makes no environment by gymnasium.make()")
+    return changed_everywhere(
+        context, _environment_edits, "the program's own code makes no environment by gymnasium.make()"
+    )
 
 
 def _without_checked_arguments(context: RemedyContext) -> tuple[Sources, str]:
@@ -72,21 +76,6 @@ _OFF: dict[str, Callable[[RemedyContext], tuple[Sources, str]]] = {
     DISTRIBUTIONS.cause: _without_checked_arguments,
     ENVIRONMENT.cause: _without_checked_environments,
 }
-
-
-def _edited(
-    context: RemedyContext, edits_of: Callable[[SourceModule], Iterator[tuple[cst.CSTNode, Edit]]], otherwise: str
-) -> tuple[Sources, str]:
-    """The sources with these edits of all files, and where they are. Raises NotApplicable where there are none."""
-    sources, places = context.sources, []
-    for path, module in readable(context, files_in_stacks(context)):
-        edits = dict(edits_of(module))
-        if edits:
-            sources = sources.with_module(path, edited(module.tree, edits))
-            places += [f"{path.name}:{module.first_line(node)}" for node in edits]
-    if not places:
-        raise NotApplicable(otherwise)
-    return sources, ", ".join(places)
 
 
 def _anomaly_edits(module: SourceModule) -> Iterator[tuple[cst.CSTNode, Edit]]:

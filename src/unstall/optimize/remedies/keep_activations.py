@@ -8,11 +8,11 @@ import libcst as cst
 
 from unstall.diagnose.patterns.recompute_bound import CHECKPOINTING
 from unstall.optimize.context import RemedyContext
-from unstall.optimize.hot_lines import files_in_stacks, readable
+from unstall.optimize.everywhere import changed_everywhere
 from unstall.optimize.proposal import Proposal, speedup_without
 from unstall.optimize.remedies.base import Remedy
-from unstall.optimize.source.edit import Edit, edited, is_true, keyword, put, with_keyword, without_keyword
-from unstall.optimize.source.errors import AnalysisRefused, NotApplicable, located
+from unstall.optimize.source.edit import Edit, is_true, keyword, put, with_keyword, without_keyword
+from unstall.optimize.source.errors import AnalysisRefused, NotApplicable
 from unstall.optimize.source.module import SourceModule
 from unstall.optimize.thresholds import ROOM_FOR_ACTIVATIONS
 from unstall.text.units import bytes_, percent
@@ -45,19 +45,12 @@ class KeepActivations(Remedy):
         if finding is None:
             raise NotApplicable("backward computes no activations again")
         _refuse_without_room(context)
-        sources, places = context.sources, []
-        for path, module in readable(context, files_in_stacks(context)):
-            with located(path.name):
-                edits = dict(_edits(module))
-            if edits:
-                sources = sources.with_module(path, edited(module.tree, edits))
-                places += [f"{path.name}:{module.first_line(node)}" for node in edits]
-        if not places:
-            raise NotApplicable("what is computed again is not checkpointed in the program's own code")
+        nowhere = "what is computed again is not checkpointed in the program's own code"
+        sources, places = changed_everywhere(context, _edits, nowhere)
         share = finding.share or 0.0
         return [
             Proposal(
-                f"activations are kept ({', '.join(places)})",
+                f"activations are kept ({places})",
                 speedup_without(share),
                 f"computing them again takes {percent(share)} of the step",
                 sources=sources,
