@@ -12,6 +12,7 @@ import numpy.typing as npt
 from unstall.benchmark.reader import ProcessRecording, Spans, ends, starts
 from unstall.benchmark.thresholds import (
     ENV_STEPS,
+    FILLS_A_BUFFER,
     MAIN_LOOP,
     ONCE_MORE,
     RELAY_CALLS,
@@ -52,7 +53,11 @@ def boundaries_of(process: ProcessRecording, spans: Spans, only: str | None) -> 
     # In this order; the last two stand for loops that the first seven leave out.
     candidates: list[tuple[str, bool, Callable[[], Floats]]] = [
         ("explicit", len(explicit) >= 2, lambda: starts(explicit)),
-        ("env", len(env_steps) >= max(2, ENV_STEPS * len(optimizer)), lambda: starts(env_steps)),
+        (
+            "env",
+            len(env_steps) >= max(2, ENV_STEPS * len(optimizer)),
+            lambda: _since_learning(starts(env_steps), optimizer),
+        ),
         (
             "optimizer",
             len(optimizer) >= 2 and _covers(optimizer, forwards),
@@ -73,6 +78,20 @@ def boundaries_of(process: ProcessRecording, spans: Spans, only: str | None) -> 
         if applies and only in (None, kind):
             return kind, boundaries()
     return "batch", starts(batches[:0])
+
+
+def _since_learning(env_steps: Floats, updates: Spans) -> Floats:
+    """The steps of an environment from the one with the first update on, where a replay buffer was filled before that.
+
+    More was played then than ever between two updates, and in less time than all that follows. A rollout, from which an
+    agent learns and which it makes again and again, is of the loop.
+    """
+    played = np.searchsorted(env_steps, starts(updates))
+    first = max(0, int(played[0]) - 1) if len(played) else 0
+    if first <= FILLS_A_BUFFER * np.diff(played).max(initial=1) or len(env_steps) - first < SAME_LOOP_CALLS:
+        return env_steps
+    is_short = env_steps[first] - env_steps[0] < env_steps[-1] - env_steps[first]
+    return env_steps[first:] if is_short else env_steps
 
 
 def of_models(process: ProcessRecording, forwards: Spans) -> Spans:

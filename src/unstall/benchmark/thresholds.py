@@ -25,6 +25,9 @@ MAIN_LOOP: Annotated[
     Share, "of the time in which the model runs: optimizer steps that fill less are not the program's main loop"
 ] = 0.2
 ENV_STEPS: Annotated[float, "steps of an environment", "for each of the optimizer: with fewer, it only evaluates"] = 0.2
+FILLS_A_BUFFER: Annotated[
+    Factor, "the most steps of an environment between two updates, that come before the first: no rollout is as long"
+] = 2.0
 EVALUATED: Annotated[
     Share, "of the updates for each step of the environment that is learned from most: in one with fewer, none is"
 ] = 0.1

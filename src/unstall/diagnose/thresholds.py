@@ -223,6 +223,9 @@ MOVED = Threshold(0.1, "of a phase's time that samples moved into it or out of i
 NARROW = Threshold(1.5, "upper over lower end of an interval up to which a figure decides what to do first: high")
 WIDE = Threshold(2.5, "upper over lower end from which on a figure says little but that there is something: low")
 PRECISION_COST = Threshold(0.5, "of the model's time in float64 that float32 saves: half the bytes, twice the lanes")
+CONVOLUTION_COST = Threshold(
+    0.75, "the same of convolutions on a processor: 2.6 to 8.8 times, mostly 4 (bench/double_precision.py)"
+)
 READ_AHEAD = Threshold(
     0.4, "share of a wait by which a prediction of more workers may be off: they share memory and disk"
 )

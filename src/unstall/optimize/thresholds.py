@@ -199,6 +199,9 @@ KEPT_FEATURES_SAVE: Annotated[Share, "of a frozen part's time: samples are known
     0.9
 )
 FROZEN_COLLECTIONS_SAVES: Annotated[Share, "of the collections' time: what was made since is still looked at"] = 0.9
+SPARSE_GRADIENTS_SAVE: Annotated[Share, "of the whole tables' gradients and updates: those of the rows used remain"] = (
+    0.8
+)
 FLUSH_SAVES: Annotated[Share, "of what the step has grown by: nothing of it is left where all of it was subnormal"] = (
     0.9
 )

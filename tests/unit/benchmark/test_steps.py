@@ -268,6 +268,25 @@ def test_environment_steps_count_where_there_are_many_of_them():
     assert mean(loop, "env") >= 0.002
 
 
+def test_filling_a_replay_buffer_comes_before_the_loop():
+    r = Recording()
+    for _ in range(500):
+        r.do("~env.step", 0.0001, arg=1)
+    learn(r, 40, env=1)
+    loop = loop_of(r)
+    check_loop(loop)
+    assert (loop.kind, len(loop)) == ("env", 39)
+    assert mean(loop, "env") == pytest.approx(0.002)
+
+
+def test_an_agent_that_plays_more_than_it_learns_is_counted_from_the_beginning():
+    r = Recording()
+    for _ in range(500):
+        r.do("~env.step", 0.02, arg=1)
+    learn(r, 40, env=1)
+    assert (loop_of(r).kind, len(loop_of(r))) == ("env", 539)
+
+
 def test_a_few_environment_steps_do_not_count():
     r = Recording()
     train(r, 40)

@@ -191,7 +191,7 @@ class Playing(Runs):
         super().__init__()
         self.shown = shown
 
-    def observe(self, variant, kind, steps, *, check=None, perturbed=None, ordinarily=False):
+    def observe(self, variant, kind, steps, *, check=None, perturbed=None, shift=0, ordinarily=False):
         self.made.append(kind)
         shown = self.shown.get(kind, "too long")
         if shown == "nothing":

@@ -96,7 +96,7 @@ class World(Remedy):
                 break
         return found
 
-    def observe(self, variant, kind, steps, *, check=None, perturbed=None, ordinarily=False):
+    def observe(self, variant, kind, steps, *, check=None, perturbed=None, shift=0, ordinarily=False):
         text = "".join(self.effects[name][1] for name in self.changes(variant))
         if text == "unseen":
             raise Unobservable("exit code 3")

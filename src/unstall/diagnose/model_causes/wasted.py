@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from unstall.child.user_files import is_program_file
 from unstall.diagnose.blame import culprit_at
+from unstall.diagnose.double_precision import saved_by_single
 from unstall.diagnose.features import HostFeatures
 from unstall.diagnose.health import computes_on_padding, wasted_gradients, wastes_gradients, zeros, zeros_s
 from unstall.diagnose.model_causes.base import ModelCause, Suspects, share_of_forward
 from unstall.diagnose.patterns.base import UsualRemedy
-from unstall.diagnose.thresholds import PRECISION_COST
 from unstall.records.report import Culprit
 from unstall.records.vocabulary import BACKWARD, FORWARD
 from unstall.text.units import percent
@@ -28,7 +28,7 @@ class Precision(ModelCause):
         return host.measurement.model.dtype == "torch.float64"
 
     def waste_s(self, host: HostFeatures, suspects: Suspects) -> float:
-        return PRECISION_COST * host.model_s
+        return saved_by_single(host.measurement) * host.model_s
 
     def evidence(self, host: HostFeatures, suspects: Suspects) -> list[str]:
         return [

@@ -7,7 +7,7 @@ from typing import Any
 import libcst as cst
 
 from unstall.child.seams import modules
-from unstall.diagnose.thresholds import PRECISION_COST
+from unstall.diagnose.double_precision import saved_by_single
 from unstall.optimize.context import RemedyContext
 from unstall.optimize.proposal import Proposal, speedup_without
 from unstall.optimize.remedies.base import Remedy, first_of
@@ -52,7 +52,7 @@ def _proposal(context: RemedyContext, site: SeamSite) -> Proposal:
     share = context.share("forward", "backward", "optimizer")
     return Proposal(
         f"float32 instead of float64 ({path.name})",
-        speedup_without(share, PRECISION_COST),
+        speedup_without(share, saved_by_single(context.measurement)),
         f"the model takes {percent(share)} of the step in float64",
         sources=context.sources.with_module(path, in_single(context.sources.module(path), site)),
         key=context.key(path),
