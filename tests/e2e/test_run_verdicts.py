@@ -184,3 +184,38 @@ def test_a_large_operator_of_the_loops_own_is_no_python_code(workspace):
     assert (verdict["pattern"], verdict["cause"]) == ("host-bound", "operators")
     assert verdict["culprit"]["function"] == "rank"
     assert "sort most" in verdict["evidence"][0]
+
+
+REPLAY = """
+    import numpy as np
+    import torch
+    from torch import nn
+
+
+    class Replay:
+        def __init__(self, capacity, width):
+            self.rows, self.size = np.empty((capacity, width), np.float32), 0
+
+        def add(self, row):
+            self.rows[self.size] = row
+            self.size += 1
+
+
+    torch.set_num_threads(1)
+    replay, model = Replay(2_000, 1 << 15), nn.Linear(1024, 1024)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
+    for step in range(2_000):
+        replay.add(float(step))
+        loss = model(torch.from_numpy(replay.rows[step]).view(32, 1024) / 2_000).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+def test_a_buffer_that_is_allocated_whole_and_filled_is_no_leak(workspace):
+    workspace.write("train.py", REPLAY)
+    report = workspace.watched("train.py").report
+    assert report["utilization"]["rss_growth_bytes_per_step"] > 5e4
+    assert all(finding["pattern"] != "memory-growth" for finding in report["findings"])
+    assert any("within what was allocated or mapped before" in note for note in report["run"]["notes"])

@@ -303,7 +303,7 @@ def _seam_seconds(main: ProcessRecording, loop: Loop, chosen: Bools, name: str) 
 
 
 def _memory(main: ProcessRecording, loop: Loop, chosen: Bools, observation: Observation) -> MemoryMeasurement:
-    own = [(point.t, point.rss_bytes) for point in observation.points if point.pid == main.pid]
+    own = [point for point in observation.points if point.pid == main.pid]
     by_time: dict[float, int] = defaultdict(int)
     for point in observation.points:
         by_time[point.t] += point.rss_bytes
@@ -328,7 +328,8 @@ def _memory(main: ProcessRecording, loop: Loop, chosen: Bools, observation: Obse
     loop_site = looks[-1][1].get("loop", {}) if looks else {}
     device = [(look.t, sum(look.gpu_memory_bytes)) for look in observation.machine if look.gpu_memory_bytes]
     return MemoryMeasurement(
-        rss_by_step=by_step(own),
+        rss_by_step=by_step([(point.t, point.rss_bytes) for point in own]),
+        mapped_by_step=by_step([(point.t, point.mapped_bytes) for point in own if point.mapped_bytes]),
         device_by_step=by_step(device),
         free_by_step=free,
         rss_peak=max(by_time.values(), default=None),

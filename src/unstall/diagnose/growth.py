@@ -59,6 +59,17 @@ def is_fragmentation(memory: MemoryMeasurement, bytes_per_step: float) -> bool:
     return slope(memory.free_by_step)[0] > MOST * bytes_per_step
 
 
+def is_filling(memory: MemoryMeasurement, bytes_per_step: float) -> bool:
+    """Whether resident memory that grows at this rate is mostly what was allocated before; no where that is not known.
+
+    Pages become resident when they are first touched: those of an array that is allocated whole and filled step by
+    step, a replay buffer say, or of a file that is mapped. It ends when all of them are.
+    """
+    if len(memory.mapped_by_step) < GROWTH_POINTS:
+        return False
+    return slope(memory.mapped_by_step)[0] < (1 - MOST) * bytes_per_step
+
+
 def assess(
     series_by_step: _Series,
     min_bytes_per_step: float = TAIL_BYTES_PER_STEP,

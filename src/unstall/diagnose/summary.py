@@ -86,7 +86,9 @@ def report(run: RunContext, measurement: Measurement | None, window: GpuWindow |
 def _memory_that_ends(host: HostFeatures, bytes_per_step: float) -> Iterator[str]:
     """Of memory that grows now, and not for good, what it is made of."""
     grows = f"memory grows by {bytes_(bytes_per_step)} a step"
-    if growth.is_fragmentation(host.measurement.memory, bytes_per_step):
+    if growth.is_filling(host.measurement.memory, bytes_per_step):
+        yield f"{grows} within what was allocated or mapped before: an array that fills, say, or a file that is read"
+    elif growth.is_fragmentation(host.measurement.memory, bytes_per_step):
         yield (
             f"{grows} with what is freed and fits nothing later, not with what is kept: sizes that differ from step to "
             "step do that for a while; another allocator, such as jemalloc, holds less"

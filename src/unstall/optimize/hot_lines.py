@@ -59,7 +59,11 @@ def files_in_stacks(context: RemedyContext) -> list[Path]:
     """The user's files that the program was seen to run through, the script first."""
     files = dict.fromkeys(frame.file for sample in context.measurement.samples for frame in sample.frames)
     paths = (context.program.script, *map(context.user_file, files))
-    return list(dict.fromkeys(path for path in paths if path is not None))
+    own: dict[Path, Path] = {}
+    for path in paths:
+        if path is not None:
+            own.setdefault(path.resolve(), path)  # a link to a folder gives it another name
+    return list(own.values())
 
 
 def hot_modules(context: RemedyContext) -> Iterator[tuple[Path, SourceModule, dict[int, float]]]:

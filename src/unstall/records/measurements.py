@@ -150,6 +150,8 @@ class MemoryMeasurement(msgspec.Struct, frozen=True):
 
     rss_by_step: Sequence[tuple[float, float]] = msgspec.field(default_factory=list)
     """(step, resident bytes of the main process)."""
+    mapped_by_step: Sequence[tuple[float, float]] = ()
+    """(step, bytes of its address space, touched or not: of :attr:`ResourcePoint.mapped_bytes`)."""
     device_by_step: Sequence[tuple[float, float]] = msgspec.field(default_factory=list)
     free_by_step: Sequence[tuple[float, float]] = ()
     """(step, bytes that the program has freed and its allocator holds); none where that is not told."""

@@ -60,6 +60,9 @@ class ResourcePoint(msgspec.Struct, frozen=True):
     """Minor ones so far: pages that the kernel has given it without reading them from a disk."""
     children_cpu_s: float = 0.0
     """CPU seconds of its children that have ended and were waited for, theirs included."""
+    mapped_bytes: int = 0
+    """Of its address space, touched or not, and once more of the part that it alone can write, so that they grow with
+    all that it maps and with all that it allocates out of what it had reserved; 0 where that was not read."""
 
 
 class GpuClock(msgspec.Struct, frozen=True):

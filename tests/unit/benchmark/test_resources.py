@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from itertools import pairwise
 
+import numpy as np
 import psutil
 import pytest
 from hypothesis import given
@@ -113,6 +114,21 @@ def test_gpus_are_told_of_plainly():
     assert "GPU" in monitor.gpus.status
     assert len(monitor.machine[0].gpu_utilization) == len(monitor.gpus.devices)
     assert len(monitor.machine[0].gpu_memory_bytes) == len(monitor.gpus.devices)
+
+
+@on_linux
+def test_an_array_is_mapped_when_it_is_made_and_resident_when_it_is_filled():
+    def look():
+        point = ProcessReader().look(os.getpid(), 0.0)
+        return point.mapped_bytes, point.rss_bytes
+
+    size, before = 1 << 28, look()
+    array = np.empty(size, np.uint8)
+    made = look()
+    array[:] = 1
+    filled = look()
+    assert made[0] - before[0] >= size and made[1] - before[1] < size / 4
+    assert abs(filled[0] - made[0]) < size / 4 and filled[1] - made[1] > size / 2
 
 
 @on_linux

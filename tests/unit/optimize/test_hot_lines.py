@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 from optimize_builders import make_context, make_measurement, make_report
 
-from unstall.optimize.hot_lines import hot_functions_within, hot_modules, share_in_libraries, share_of_sample_lines
+from unstall.optimize.hot_lines import (
+    files_in_stacks,
+    hot_functions_within,
+    hot_modules,
+    share_in_libraries,
+    share_of_sample_lines,
+)
 from unstall.records.observations import Frame, StackSample
 from unstall.records.report import Hotspot
 
@@ -54,6 +60,16 @@ def test_what_a_namesake_calls_is_not_what_the_file_calls(tmp_path, files):
     context = make_case(tmp_path, files)
     assert [share_in_libraries(context, path, {3}) for path in files] == [1.0, 0.0]
     assert [path for path, _, _ in hot_functions_within(context, "pandas")] == files[:1]
+
+
+def test_the_script_comes_first_and_a_file_once_whatever_it_is_called(tmp_path, files):
+    link = tmp_path / "link"
+    link.symlink_to(files[0].parent, target_is_directory=True)
+    script = tmp_path / "train.py"
+    script.write_text("import faces\n")
+    samples = [make_sample(path, 1, Frame("__getitem__", PANDAS, 10)) for path in (files[0], link / "data.py")]
+    context = make_context(tmp_path, script=script, measurement=make_measurement(samples=samples))
+    assert files_in_stacks(context) == [script, files[0]]
 
 
 def test_files_that_cannot_be_read_are_left_out(tmp_path, files):

@@ -44,7 +44,7 @@ class MemoryGrowth(Pattern):
         """By the slope of memory over the steps, and by what the program was seen to keep.
 
         Memory that the program has freed, and that its allocator cannot give back, is not kept by anybody. What has a
-        capacity in the source ends growing there.
+        capacity in the source ends growing there, and what was allocated whole when all of it has been touched.
         """
         memory, keepers = host.measurement.memory, host.keepers
         for series, what in ((memory.device_by_step, "device memory"), (memory.rss_by_step, "resident memory")):
@@ -60,8 +60,8 @@ class MemoryGrowth(Pattern):
             enough = GROWTH_EXPLAINED * rate
             explained = bool(endless and endless.culprit and endless.kept.bytes_per_step > enough)
             is_sure = slope(kept, GROWTH_CONFIDENCE)[1] > 0
-            is_freed = series is memory.rss_by_step and growth.is_fragmentation(memory, rate)
-            will_end = is_freed or keepers.bounded_bytes_per_step > enough
+            ends = growth.is_fragmentation(memory, rate) or growth.is_filling(memory, rate)
+            will_end = (ends and series is memory.rss_by_step) or keepers.bounded_bytes_per_step > enough
             if explained or (is_sure and not will_end and growth.is_growing(series, min_bytes_per_step=1.0)):
                 return self._grown(host, what, rate, grown)
         return None

@@ -51,6 +51,17 @@ def test_what_the_allocator_holds_is_kept_by_nobody(looks, rate, found):
     assert (match("memory-growth", memory=memory) is not None) == found
 
 
+@pytest.mark.parametrize(
+    ("points", "rate", "found"),
+    [(40, 0.0, False), (40, 0.5e6, False), (40, 2e6, True), (4, 0.0, True)],
+    ids=["none is allocated", "little is", "as much is", "too few looks"],
+)
+def test_pages_of_what_was_allocated_whole_end_with_it(points, rate, found):
+    mapped = [(5.0 * look, 9e9 + rate * 5 * look) for look in range(points)]
+    memory = MemoryMeasurement(rss_by_step=growing(2e6), mapped_by_step=mapped)
+    assert (match("memory-growth", memory=memory) is not None) == found
+
+
 def test_device_memory_counts_as_well():
     finding = match("memory-growth", memory=MemoryMeasurement(device_by_step=growing(2e6)))
     assert "device memory" in finding.evidence[0]
