@@ -33,6 +33,7 @@ DOES_LESS = {
     "big_conv": "has a 3×3 kernel instead of 15×15",
     "optimizer_heavy": "updates only the rows that were used",
     "float64_model": "computes in single precision",
+    "anomaly_mode": "does not look for NaN",
     "single_env": "plays 64 environments at once, which trains otherwise",
 }
 """Experts' versions that do other work than the program: no remedy may do so unasked. They stay in the score."""
