@@ -78,7 +78,7 @@ IN_A_CLOSURE = """
 
 
     quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False}
-    trainer = lightning.Trainer(max_epochs=3, accelerator="cpu", **quiet)
+    trainer = lightning.Trainer(max_epochs=12, accelerator="cpu", **quiet)
     trainer.fit(Model(), DataLoader(TensorDataset(torch.randn(600, 32)), batch_size=8))
 """
 

@@ -213,6 +213,7 @@ REPLAY = """
 """
 
 
+@pytest.mark.serial  # few readings of memory are taken of a step that other tests draw out
 def test_a_buffer_that_is_allocated_whole_and_filled_is_no_leak(workspace):
     workspace.write("train.py", REPLAY)
     report = workspace.watched("train.py").report

@@ -50,10 +50,8 @@ class Judged:
         (folder / "train.py").write_text(textwrap.dedent(text).lstrip())
         monkeypatch.chdir(folder)
         self.script = folder / "train.py"
-        runs = folder / "runs"
-        runs.mkdir()
         self.program = program.find(["train.py"])
-        self.runner = TrialRunner(self.program.line, runs, box)
+        self.runner = TrialRunner(self.program.line, folder / "runs", box)
         self.reference = Reference(partial(observe, self.runner))
         self.reference.observe("optimizer")
 
@@ -68,8 +66,10 @@ class Judged:
 @pytest.fixture
 def judged(tmp_path, monkeypatch):
     folder = Path(tmp_path).resolve()
+    runs = folder / "runs"
+    runs.mkdir()
     try:
-        with open_sandbox(folder, [folder]) as box:
+        with open_sandbox(folder, [runs]) as box:  # the program's own file is changed in the sandbox alone
             if box.force != "overlay":
                 pytest.skip("no overlay can be had here")
             yield lambda text: Judged(text, folder, box, monkeypatch)

@@ -47,7 +47,8 @@ PERTURBED_RUNS: Annotated[
 ] = 4
 OTHER_SEEDS: Annotated[
     tuple[int, ...],
-    "by which all seeds are shifted, one after the other: in a network with max-pooling, a twentieth of what only "
+    "shifts of all seeds",
+    "one after the other: in a network with max-pooling, a twentieth of what only "
     "rounds otherwise is off under one seed, and none of it under three (make sameness-bench)",
 ] = (0x5EED, 0x9E37)
 COMPARED_STEPS: Annotated[Steps, "a wrong update shows in the steps after it, and twelve take seconds"] = 12
