@@ -13,7 +13,7 @@ from unstall.diagnose.gpu_windows import GpuWindow
 from unstall.diagnose.overview import RunContext, info, without_steps
 from unstall.diagnose.patterns.base import Features, at
 from unstall.diagnose.set_up import startup
-from unstall.diagnose.thresholds import GROWTH_EXPLAINED
+from unstall.diagnose.thresholds import GROWTH_BYTES, GROWTH_EXPLAINED
 from unstall.records.experiments import Ceiling
 from unstall.records.measurements import Measurement
 from unstall.records.report import Finding, ModuleTime, Report
@@ -44,7 +44,7 @@ def report(run: RunContext, measurement: Measurement | None, window: GpuWindow |
     if faulting is not None and faulting not in ranked[0].evidence:
         notes.append(f"{faulting}; {page_faults.ADVICE}")
     grown = use.rss_growth_bytes_per_step
-    if known(grown) and grown > 0:
+    if known(grown) and grown * measurement.steps >= GROWTH_BYTES:
         notes += _memory_that_ends(host, grown)
     per_s = 1 / measurement.step.mean
     loader, samples = measurement.loader, measurement.samples_per_step

@@ -95,6 +95,15 @@ def test_utilization():
     assert found.network_bytes_per_step is None
 
 
+@pytest.mark.parametrize(("rate", "is_told"), [(3e6, True), (2e5, False)])
+def test_that_an_array_fills_is_told_where_it_would_be_growth(rate, is_told):
+    filling = [(float(n), 5e8 + rate * n) for n in range(100)]
+    memory = MemoryMeasurement(rss_by_step=filling, mapped_by_step=[(step, 4e9) for step, _ in filling])
+    made = make(memory=memory, steps=100)
+    assert any("within what was allocated or mapped before" in note for note in made.run.notes) == is_told
+    assert "memory-growth" not in {finding.pattern for finding in made.findings}
+
+
 def test_growth_is_told_only_where_memory_grows():
     leaking = MemoryMeasurement(rss_by_step=[(float(n), 5e8 + 3e6 * n) for n in range(100)])
     steady = MemoryMeasurement(rss_by_step=[(float(n), 5e8) for n in range(100)])
