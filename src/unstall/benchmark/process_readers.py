@@ -41,14 +41,14 @@ class ProcessReader:
         if not stat:
             return None
         own_s, kernel_s, *of_children = (int(ticks) / self._ticks_per_s for ticks in stat[11:15])
-        mapped, resident, _, _, _, private, *_ = [*map(int, _read(f"/proc/{pid}/statm").split()), *[0] * 6]
+        pages = [int(field) for field in _read(f"/proc/{pid}/statm").split()] or [0] * 7
         io = dict(line.split(b": ") for line in _read(f"/proc/{pid}/io").splitlines())
         return ResourcePoint(
             t=t,
             pid=pid,
             cpu_s=own_s + kernel_s,
             run_delay_s=self._run_delay(pid, [str(pid)]),
-            rss_bytes=resident * self._page_bytes,
+            rss_bytes=pages[1] * self._page_bytes,
             # Not readable for another user's process: counted as none.
             read_bytes=int(io.get(b"read_bytes", 0)),
             write_bytes=int(io.get(b"write_bytes", 0)),
@@ -57,7 +57,7 @@ class ProcessReader:
             kernel_s=kernel_s,
             page_faults=int(stat[7]),
             children_cpu_s=sum(of_children),
-            mapped_bytes=(mapped + private) * self._page_bytes,
+            mapped_bytes=(pages[0] + pages[5]) * self._page_bytes,
         )
 
     def _run_delay(self, pid: int, threads: list[str]) -> float:

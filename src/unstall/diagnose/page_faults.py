@@ -26,8 +26,7 @@ def share(measurement: Measurement) -> float:
 
 def has_room(measurement: Measurement) -> bool:
     """Whether the machine has the memory for a program that keeps what it frees; no where that is not known."""
-    memory = measurement.memory
-    return memory.rss_peak is not None and memory.rss_peak * KEPT_MEMORY_TAKES <= memory.available
+    return measurement.memory.has_room_for(KEPT_MEMORY_TAKES)
 
 
 def evidence(measurement: Measurement) -> str | None:

@@ -17,11 +17,11 @@ from typing import TypeVar
 from unstall.child.seams.dynamo import RESUMED
 
 Node = TypeVar("Node", bound="ast.stmt | ast.expr")
-LOOPS: tuple[type[ast.stmt | ast.expr], ...] = (
-    ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp,
+_LOOPS: tuple[type[ast.stmt | ast.expr], ...] = (
+    ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp
 )  # fmt: skip
+LOOPS = (*_LOOPS, ast.AsyncFor)
 """Statements and expressions whose body may run again and again."""
-_LOOPS = (ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _BUILTINS = frozenset(name for name in dir(builtins) if name.islower())
 _CHEAP_METHODS = frozenset(
     ("append", "extend", "add", "pop", "get", "items", "keys", "values", "setdefault", "update", "sqrt")

@@ -19,7 +19,7 @@ from unstall.optimize.source.module import SourceModule
 from unstall.optimize.source.places import CallSite
 from unstall.optimize.thresholds import REACHED_PEAK
 from unstall.records.measurements import Measurement
-from unstall.records.report import Report
+from unstall.records.report import Finding, Report
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,14 @@ class RemedyContext:
         """Share of the step in these phases, 0 to 1."""
         return min(1.0, self.measurement.share(*phases))
 
+    def finding_of(self, cause: str) -> Finding | None:
+        """The finding that names this cause; None where none does."""
+        return next((finding for finding in self.report.findings if finding.cause == cause), None)
+
     @property
     def on_gpu(self) -> bool:
         """Whether the model runs on a GPU."""
-        return self.measurement.model.device.startswith("cuda")
+        return self.measurement.model.on_gpu
 
     @property
     def arithmetic(self) -> float:

@@ -206,9 +206,9 @@ SPARSE_GRADIENTS_SAVE: Annotated[Share, "of the whole tables' gradients and upda
 FLUSH_SAVES: Annotated[Share, "of what the step has grown by: nothing of it is left where all of it was subnormal"] = (
     0.9
 )
-ROOM_FOR_ACTIVATIONS: Annotated[
-    Share, "of memory that a run takes, at most, before it keeps all activations: they may be several times the rest"
-] = 0.2
+ACTIVATIONS_TAKE: Annotated[
+    Factor, "the peak of the run, for which there must be room: all activations may be several times the rest"
+] = 5.0
 KEPT_MEMORY_SAVES: Annotated[Share, "of the time for pages: those of the first steps are still taken"] = 0.9
 LEAST_FAULTING: Annotated[Share, "of the step that the kernel takes to give pages: less is hardly measured"] = 0.05
 ONE_TEAM_SAVES: Annotated[Share, "of the waiting: threads of one team still share the cores with the loader's"] = 0.9

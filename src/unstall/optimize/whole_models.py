@@ -16,7 +16,7 @@ from unstall.optimize.observed import ObservedOptimizer
 from unstall.optimize.source.edit import Edit, edited, followed_by, preceded_by, statement
 from unstall.optimize.source.errors import NotApplicable
 from unstall.optimize.source.files import Sources
-from unstall.optimize.source.module import SourceModule, dotted
+from unstall.optimize.source.module import SourceModule, dotted, method_name
 from unstall.optimize.source.toplevel import with_import
 
 _PARAMETERS = ("parameters", "named_parameters")
@@ -102,13 +102,8 @@ def _models_of(context: RemedyContext, optimizer: ObservedOptimizer) -> tuple[Pa
 def _with_parameters(module: SourceModule, node: cst.CSTNode) -> Iterator[str]:
     """What ``parameters()`` is called of in a node, as it is spelled."""
     for inner in module.inside(node):
-        if isinstance(inner, cst.Call) and _method(inner) in _PARAMETERS:
+        if isinstance(inner, cst.Call) and method_name(inner) in _PARAMETERS:
             yield dotted(cst.ensure_type(inner.func, cst.Attribute).value)
-
-
-def _method(call: cst.Call) -> str:
-    """The name of the method that is called, '' where it is a function."""
-    return call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
 
 
 def _set_at(module: SourceModule, name: cst.Name) -> Iterator[cst.CSTNode]:
@@ -133,7 +128,7 @@ def _after_eval(context: RemedyContext) -> _Place:
 def _evaluated(path: Path, module: SourceModule) -> Iterator[_Place]:
     """The statements of a file that put a model in eval mode; of one without a name, with an empty one."""
     for call in module.all(cst.Call):
-        if _method(call) == "eval" and not call.args:
+        if method_name(call) == "eval" and not call.args:
             yield _Place(path, module.statement(call), (_name_of(module, call),), followed_by)
 
 

@@ -166,6 +166,10 @@ class MemoryMeasurement(msgspec.Struct, frozen=True):
     available: int = 0
     """Bytes that the program may use in all."""
 
+    def has_room_for(self, times: float) -> bool:
+        """Whether so many times the peak of the run would fit; no where that is not known."""
+        return self.rss_peak is not None and self.rss_peak * times <= self.available
+
 
 class CompiledFunction(msgspec.Struct, frozen=True):
     """A function that was traced, lowered or compiled again while the loop ran."""

@@ -48,6 +48,11 @@ class ModelMeasurement(msgspec.Struct, frozen=True):
     """This machine's peak in single precision, FLOP a second."""
 
     @property
+    def on_gpu(self) -> bool:
+        """Whether it is on a GPU."""
+        return self.device.startswith("cuda")
+
+    @property
     def unused_gradients(self) -> float:
         """Share of the gradients, in elements, that no optimizer uses; 0 where that is not known."""
         return 1 - self.updated / self.gradients if self.gradients else 0.0

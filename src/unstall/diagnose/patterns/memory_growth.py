@@ -60,8 +60,10 @@ class MemoryGrowth(Pattern):
             enough = GROWTH_EXPLAINED * rate
             explained = bool(endless and endless.culprit and endless.kept.bytes_per_step > enough)
             is_sure = slope(kept, GROWTH_CONFIDENCE)[1] > 0
-            ends = growth.is_fragmentation(memory, rate) or growth.is_filling(memory, rate)
-            will_end = (ends and series is memory.rss_by_step) or keepers.bounded_bytes_per_step > enough
+            will_end = keepers.bounded_bytes_per_step > enough or (
+                series is memory.rss_by_step
+                and (growth.is_fragmentation(memory, rate) or growth.is_filling(memory, rate))
+            )
             if explained or (is_sure and not will_end and growth.is_growing(series, min_bytes_per_step=1.0)):
                 return self._grown(host, what, rate, grown)
         return None

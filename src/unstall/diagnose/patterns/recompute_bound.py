@@ -108,7 +108,7 @@ class RecomputeBound(Pattern):
         if headroom < SEEN:
             return None
         memory, evidence = host.measurement.memory, []
-        if memory.rss_peak and memory.available and not host.measurement.model.device.startswith("cuda"):
+        if memory.rss_peak and memory.available and not host.measurement.model.on_gpu:
             evidence = [f"the run takes {bytes_(memory.rss_peak)} at most, of {bytes_(memory.available)}"]
         return self.finding(
             cause=CHECKPOINTING,

@@ -17,7 +17,7 @@ from libcst.metadata import ExpressionContext
 from unstall.optimize.batching.comprehensions import unrolled
 from unstall.optimize.source.effects import TORCH_CONTEXTS, Effect, effect_of
 from unstall.optimize.source.errors import AnalysisRefused
-from unstall.optimize.source.module import SourceModule, dotted, root
+from unstall.optimize.source.module import SourceModule, dotted, method_name, root
 from unstall.optimize.source.places import CallSite
 from unstall.optimize.source.purity import is_stored, method_of, names
 from unstall.optimize.thresholds import BATCHED_DEPTH
@@ -194,7 +194,7 @@ class _Splitter:
 
     def _effect(self, call: cst.Call) -> Effect:
         """What a call may do, by the name of its function where that is known, else by its last part."""
-        method = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
+        method = method_name(call)
         return effect_of(self.module.name(call) or f".{method}")
 
     # ------------------------------------------------------------------ what may run ahead

@@ -14,7 +14,7 @@ from libcst.metadata import ExpressionContext
 from unstall.optimize.compiling.strict_zips import strict_argument, zipped_strictly
 from unstall.optimize.source.effects import named
 from unstall.optimize.source.errors import AnalysisRefused
-from unstall.optimize.source.module import SourceModule, dotted, root
+from unstall.optimize.source.module import SourceModule, dotted, method_name, root
 from unstall.optimize.source.purity import is_of_comprehension
 
 _STATEMENTS = (
@@ -129,7 +129,7 @@ def _refused_call(module: SourceModule, call: cst.Call) -> str | None:
         return "rounds to decimal places"
     if name in _FUNCTIONS or helper(module, call) is not None:
         return None
-    method = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
+    method = method_name(call)
     if method in _METHODS or (method in (TO_LIST, TO_NUMBER) and not call.args):
         return None
     return f"calls {dotted(call.func) or 'what it computed'}"

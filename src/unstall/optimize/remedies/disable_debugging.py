@@ -22,7 +22,6 @@ _SWITCH, _AROUND = ANOMALY.switched_by
 _OPTION = "detect_anomaly"
 """Lightning's argument of a trainer."""
 _MAKE = ("gymnasium.make", "gymnasium.make_vec")
-_UNCHECKED = "torch.distributions.Distribution.set_default_validate_args(False)"
 
 
 class DisableDebugging(Remedy):
@@ -67,7 +66,8 @@ def _without_checked_environments(context: RemedyContext) -> tuple[Sources, str]
 
 def _without_checked_arguments(context: RemedyContext) -> tuple[Sources, str]:
     path, module, torch = context.script_with("torch")
-    tree = with_statement_after_imports(module.tree, _UNCHECKED.replace("torch", torch, 1))
+    unchecked = f"{torch}.distributions.Distribution.set_default_validate_args(False)"
+    tree = with_statement_after_imports(module.tree, unchecked)
     return context.sources.with_module(path, tree), f"after the imports of {path.name}"
 
 

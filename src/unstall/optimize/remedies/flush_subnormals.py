@@ -25,7 +25,7 @@ class FlushSubnormals(Remedy):
     never_exact = True
 
     def propose(self, context: RemedyContext) -> list[Proposal]:
-        finding = next((each for each in context.report.findings if each.cause == SUBNORMALS), None)
+        finding = context.finding_of(SUBNORMALS)
         if finding is None:
             raise NotApplicable("no step takes longer by subnormal numbers")
         sources, place = in_source(lambda: _after_imports(context), "when torch is imported, at run time")

@@ -13,8 +13,8 @@ from unstall.optimize.proposal import Proposal, speedup_without
 from unstall.optimize.remedies.base import Remedy
 from unstall.optimize.source.edit import Edit, is_true, keyword, put, with_keyword, without_keyword
 from unstall.optimize.source.errors import AnalysisRefused, NotApplicable
-from unstall.optimize.source.module import SourceModule
-from unstall.optimize.thresholds import ROOM_FOR_ACTIVATIONS
+from unstall.optimize.source.module import SourceModule, method_name
+from unstall.optimize.thresholds import ACTIVATIONS_TAKE
 from unstall.text.units import bytes_, percent
 
 _CHECKPOINT = "torch.utils.checkpoint.checkpoint"
@@ -41,7 +41,7 @@ class KeepActivations(Remedy):
     exactness = "exact"
 
     def propose(self, context: RemedyContext) -> list[Proposal]:
-        finding = next((each for each in context.report.findings if each.cause == CHECKPOINTING), None)
+        finding = context.finding_of(CHECKPOINTING)
         if finding is None:
             raise NotApplicable("backward computes no activations again")
         _refuse_without_room(context)
@@ -64,20 +64,20 @@ def _refuse_without_room(context: RemedyContext) -> None:
     if context.on_gpu:
         raise NotApplicable("whether a GPU has the memory for all activations of all batches is for you to say")
     memory = context.measurement.memory
-    if not memory.rss_peak or not memory.available or memory.rss_peak > ROOM_FOR_ACTIVATIONS * memory.available:
-        taken, there = bytes_(memory.rss_peak or 0), bytes_(memory.available or 0)
+    if not memory.has_room_for(ACTIVATIONS_TAKE):
+        taken, there = bytes_(memory.rss_peak or 0), bytes_(memory.available)
         raise NotApplicable(f"the run takes {taken} of {there} already: all activations may not fit")
 
 
 def _edits(module: SourceModule) -> Iterator[tuple[cst.CSTNode, Edit]]:
     """What checkpoints in a file, and what becomes of it. Raises AnalysisRefused."""
     for call in module.all(cst.Call):
+        above = module.parent(call)
         if module.name(call) == _CHECKPOINT:
             _refuse_selecting(module, call)
             yield call, _called_directly
-        elif isinstance(call.func, cst.Attribute) and call.func.attr.value == _ENABLE:
-            if isinstance(module.parent(call), cst.Expr):
-                yield module.parent(call), put(cst.Pass())  # type: ignore[misc]
+        elif method_name(call) == _ENABLE and isinstance(above, cst.Expr):
+            yield above, put(cst.Pass())
         elif is_true(keyword(call, _OPTION)):
             yield call, lambda node: with_keyword(node, _OPTION, "False")
 

@@ -54,7 +54,9 @@ class SparseGradients(Remedy):
 
 def _share_of_gradients(context: RemedyContext) -> float:
     """Share of the step in which backward makes the gradients of embeddings."""
-    seconds = sum(line.backward_s * line.per_step for line in context.measurement.operators if _NODE in line.node)
+    seconds = sum(
+        line.backward_s * line.per_step for line in context.measurement.operators if line.node.startswith(_NODE)
+    )
     return seconds / context.measurement.step.mean
 
 

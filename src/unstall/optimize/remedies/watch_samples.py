@@ -20,7 +20,7 @@ from unstall.optimize.remedies.cache_samples import find_head, only_indexes
 from unstall.optimize.source.edit import edited, put, statement
 from unstall.optimize.source.effects import may_differ
 from unstall.optimize.source.errors import AnalysisRefused, NotApplicable, located
-from unstall.optimize.source.module import SourceModule
+from unstall.optimize.source.module import SourceModule, method_name
 from unstall.optimize.source.samples import MAKE, unkept_sample_method
 from unstall.optimize.source.toplevel import with_runtime
 from unstall.optimize.thresholds import LEAST_SHARE, WATCHED_SAMPLE_SAVES
@@ -79,7 +79,7 @@ def _method(module: SourceModule, line: int) -> tuple[cst.ClassDef, cst.Function
     cls, method = unkept_sample_method(module, line)
     name = f"{cls.name.value}.__getitem__"
     for call in (node for node in module.inside(method) if isinstance(node, cst.Call)):
-        last = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
+        last = method_name(call)
         if may_differ(module.name(call) or f".{last}") and not _is_conditional(module, call, method):
             raise AnalysisRefused(f"{name} calls {module.name(call) or last}, which may differ every time")
     return cls, method

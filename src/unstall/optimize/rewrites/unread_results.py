@@ -11,7 +11,7 @@ from libcst.metadata import ExpressionContext
 from unstall.optimize.source.bindings import may_change_in_place, names_of, only_names
 from unstall.optimize.source.edit import edited, keyword, put
 from unstall.optimize.source.effects import Effect, changes_argument, effect_of
-from unstall.optimize.source.module import SourceModule, dotted, root
+from unstall.optimize.source.module import SourceModule, dotted, method_name, root
 from unstall.optimize.thresholds import PURE_DEPTH
 
 _COMPUTING = ("numpy", "torch")
@@ -187,7 +187,7 @@ def _only_computes(module: SourceModule, call: cst.Call, depth: int) -> bool:
         return bool(effect_of(name) & Effect.COMPUTES) and (key is None or isinstance(key.value, cst.Lambda))
     if name and _is_imported(module, call):
         return _is_computing(name) and not _is_told_where(call)
-    method = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
+    method = method_name(call)
     acts = _DIFFERS | Effect.ACTS | Effect.MUTATES
     is_of_value = method in _OF_VALUES and not changes_argument(f".{method}") and not effect_of(f".{method}") & acts
     return is_of_value and not _is_told_where(call)

@@ -296,6 +296,11 @@ def dotted(node: cst.CSTNode) -> str:
     return ""
 
 
+def method_name(call: cst.Call) -> str:
+    """The name of the method that is called, of whatever object; '' where it is a function."""
+    return call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
+
+
 def number_of(node: cst.CSTNode) -> int | float | None:
     """The number that a literal with or without a sign stands for; None for anything else."""
     if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):

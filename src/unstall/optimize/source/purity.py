@@ -13,7 +13,7 @@ from libcst.metadata import Assignment, ComprehensionScope, ExpressionContext, F
 from unstall.optimize.source.bindings import changes_in_place, changing_name
 from unstall.optimize.source.effects import Effect, effect_of, may_differ
 from unstall.optimize.source.errors import AnalysisRefused
-from unstall.optimize.source.module import SourceModule, dotted
+from unstall.optimize.source.module import SourceModule, dotted, method_name
 from unstall.optimize.thresholds import PURE_DEPTH
 
 _HAS_EFFECT = (cst.Global, cst.Nonlocal, cst.Yield, cst.Await, cst.Del)
@@ -58,7 +58,7 @@ class Steadiness:
 
     def _check_call(self, call: cst.Call, depth: int) -> None:
         name, spelled = self.module.name(call), dotted(call.func)
-        method = call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
+        method = method_name(call)
         if may_differ(name or f".{method}"):
             self._refuse(call, f"calls {spelled or method}, which may differ every time")
         head, _, last = spelled.rpartition(".")
